@@ -121,6 +121,7 @@ from .text.identifiers import (
 from .text.parser import ParseError as ParseError, parse as parse
 from .text.printer import Names as Names
 from .types import (
+    DisjointType as DisjointType,
     SlotsType as SlotsType,
     components_of as components_of,
     copied_type as copied_type,

@@ -52,6 +52,22 @@ _list_of: Callable[[Type], Type] = types.List
 _BRACKETS = {"(": ")", "[": "]", "<": ">", "{": "}"}
 
 
+class DisjointType(types.Tuple):
+    """The type of a tuple of the fields of a structured array: they lie between each other, and share no byte."""
+
+    def __new__(cls, components: tuple[Type, ...]) -> DisjointType:
+        """Return the new type, which is never one of equal components."""
+        return object.__new__(cls)
+
+    def __init__(self, components: tuple[Type, ...]) -> None:
+        super().__init__(components)  # type: ignore[no-untyped-call]
+
+    def with_components(self, components: tuple[Type, ...]) -> Type:
+        """Return the type of a tuple of other values, which need not be fields."""
+        found: Type = types.BaseTuple.from_types(components)
+        return found
+
+
 class SlotsType(types.DictType):
     """The type of a dict from keys to slots (see `zygote_py.ir.ops.slots`), which no value of the program has."""
 

@@ -78,6 +78,8 @@ def carries_adjoint(type: Type) -> bool:
             return carries_adjoint(type.dtype)
         case types.DictType():
             return carries_adjoint(type.value_type)
+        case types.Record():
+            return any(carries_adjoint(field.type) for field in type.fields.values())
         case types.ClassInstanceType():
             return any(map(carries_adjoint, type.class_type.struct.values()))
         case _:

@@ -23,7 +23,20 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py.ir import Builder, Const, Function, Instr, Memory, Operand, Value, helper, inserting, item_texts, ops
+from zygote_py.ir import (
+    Builder,
+    Const,
+    DisjointType,
+    Function,
+    Instr,
+    Memory,
+    Operand,
+    Value,
+    helper,
+    inserting,
+    item_texts,
+    ops,
+)
 
 
 def memory_of(x: Any) -> Any:
@@ -120,7 +133,11 @@ def refuse_shared_arguments(function: Function) -> list[Instr]:
             for values, of in lists if memory.is_written(x) else ():
                 message = f"the argument `{name}` is written to, and shares memory with an array in `{of}`: pass a copy"
                 _refuse_if(b, list_shares_memory, [b.call(memory_of, x, type=_MEMORY), values], message)
-        pairs = [(x, y) for x, y in combinations(arrays, 2) if memory.is_written(x[0]) or memory.is_written(y[0])]
+        pairs = [
+            (x, y)
+            for x, y in combinations(arrays, 2)
+            if (memory.is_written(x[0]) or memory.is_written(y[0])) and not _are_fields(x[0], y[0])
+        ]
         if pairs:
             lies = {x: b.call(memory_of, x, type=_MEMORY, hint=f"memory_{name}") for x, name in arrays}
             if len(pairs) <= _MOST_PAIRS:
@@ -131,6 +148,12 @@ def refuse_shared_arguments(function: Function) -> list[Instr]:
 
 
 _Named = tuple[Value, str]
+
+
+def _are_fields(x: Value, y: Value) -> bool:
+    """Return whether two arrays are fields of one structured array."""
+    of, other = (each.args[0] if isinstance(each, Instr) and each.op is ops.getitem else each for each in (x, y))
+    return of is other and isinstance(of.type, DisjointType)
 
 
 def _refuse_pairs(b: Builder, pairs: Iterable[tuple[_Named, _Named]], lies: Mapping[Value, Instr]) -> None:

@@ -5,7 +5,7 @@ functions that the IR needs and for which Python has no callable. `of` returns t
 """
 
 from zygote_py.ir.ops import records
-from zygote_py.ir.ops.containers import SEPARATOR, given, slots_by_order, taken
+from zygote_py.ir.ops.containers import SEPARATOR, given, new_records, slots_by_order, taken
 from zygote_py.ir.ops.primitives import (
     accumulate,
     check_lengths,
@@ -94,6 +94,7 @@ __all__ = [
     "module_of",
     "name_of",
     "named",
+    "new_records",
     "no_slots",
     "of",
     "operation",

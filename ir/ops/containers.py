@@ -4,6 +4,7 @@
     taken(d, "values")                [each for each in d.values()]
     taken(d, "slots")                 slots_by_order(d)               as in `zygote_py.ir.ops.slots`
     taken(p, "cell.:total")           np.array([p.total])             the memory of a field of an object
+    taken(a, "=x")                    a["x"]                          a field of a structured array
     given(template, l, m)             List([(a, b) for a, b in zip(l, m)])
 
 Inside of the function there are only the parts: arrays, lists and tuples. A path is the text of steps from the outside
@@ -62,8 +63,16 @@ def _follow(value: Any, steps: list[str]) -> Any:
             return [_follow(value, rest)]
         case _ if step.startswith(":"):
             return _follow(getattr(value, step[1:]), rest)
+        case _ if step.startswith("="):
+            return _follow(value[step[1:]], rest)
         case _:
             return _follow(value[int(step)], rest)
+
+
+@primitive(effect=Effect.ALLOCATE)
+def new_records(dtype: Any, *shape: int) -> Any:
+    """Return a structured array of zeros."""
+    return np.zeros(shape, dtype)
 
 
 @primitive(effect=Effect.ALLOCATE)

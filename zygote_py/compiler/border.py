@@ -25,7 +25,9 @@ from zygote_py.frontend.values import (
     enum_value,
     gradient_type,
     holds_container,
-    is_container,
+    is_record,
+    is_structured,
+    is_whole,
     key_has_floats,
     leaves_of,
     paths_of,
@@ -90,7 +92,7 @@ def _is_converted(type: Type) -> bool:
 
 def _is_taken_apart(type: Type) -> bool:
     """Return whether a container is not what the IR has, as Python's list of numbers is."""
-    return is_container(type) and not (isinstance(type, types.List) and paths_of(type) == ["each"])
+    return is_whole(type) and not (isinstance(type, types.List) and paths_of(type) == ["each"])
 
 
 def _parts(b: Builder, given: Operand, wanted: Type) -> Operand:
@@ -100,9 +102,12 @@ def _parts(b: Builder, given: Operand, wanted: Type) -> Operand:
         return b.call(enum_value, given, type=wanted, hint=hint)
     if not _is_converted(given.type):
         return given
-    if is_container(given.type):
+    if is_whole(given.type):
         leaves = zip(leaves_of(given.type), paths_of(given.type), strict=True)
-        parts = [b.call(ops.taken, given, _text(path), type=leaf, hint=hint) for leaf, path in leaves]
+        parts = [
+            Const(0, types.int64) if path == "first" else b.call(ops.taken, given, _text(path), type=leaf, hint=hint)
+            for leaf, path in leaves
+        ]
         return parts[0] if len(parts) == 1 else b.call(ops.pack, *parts, type=wanted, hint=hint)
     components = enumerate(zip(names_of(given.type), components_of(wanted), strict=True))
     inner = [_parts(b, b.item(given, number, f"{hint}_{name}"), own) for number, (name, own) in components]
@@ -167,14 +172,14 @@ def _elements(type: Any) -> Iterator[Type]:
 
 def _inside(type: Type) -> Iterator[Type]:
     for leaf in leaf_types(type):
-        yield from _elements(leaf) if is_container(leaf) else (leaf,)
+        yield from _elements(leaf) if is_whole(leaf) else (leaf,)
 
 
 def _formed(b: Builder, type: Type, gradient: Operand, argument: Operand) -> tuple[Operand, Type]:
     """Return a gradient as the parts of its own type, which is that of the argument but for None; and that type."""
     if not holds_container(type) or isinstance(gradient.type, types.NoneType):
         return gradient, gradient.type
-    if not is_container(type):
+    if not is_whole(type):
         formed = [
             _formed(b, part, b.item(gradient, number), b.item(argument, number))
             for number, part in enumerate(components_of(type))
@@ -182,11 +187,21 @@ def _formed(b: Builder, type: Type, gradient: Operand, argument: Operand) -> tup
         whole = with_components(type, tuple(kind for _, kind in formed))
         together = with_components(type, tuple(part.type for part, _ in formed))
         return b.call(ops.pack, *(part for part, _ in formed), type=together), whole
+    if is_record(type):
+        raise refuse(
+            "the gradient with respect to a record is not supported", None, "pass a structured array, or leave it out"
+        )
     count = len(leaves_of(type))
     parts = [gradient] if count == 1 else list(b.items(gradient))
     kind = gradient_type(type, [part.type for part in parts])
     if isinstance(kind, types.NoneType):
         return NONE, kind
+    if is_structured(type):  # zeros for fields that are no floats
+        arrays = [argument] if count == 1 else b.items(argument)
+        for number, (part, array) in enumerate(zip(parts, arrays, strict=True)):
+            if isinstance(part.type, types.NoneType):
+                parts[number] = b.call(np.zeros_like, array, type=array.type)
+        return parts[0] if count == 1 else b.pack(parts), kind
     if numba_adapter.is_object(type):
         return _formed_object(b, kind, [_content(b, part) for part in parts]), kind
     own: Any = dict_of(type)
@@ -220,16 +235,30 @@ def made_whole(b: Builder, parts: Operand, type: Type) -> Operand:
     """Return the lists and dicts of a value of this type that consists of such parts."""
     if not holds_container(type):
         return parts
-    if not is_container(type):
+    if not is_whole(type):
         made = [made_whole(b, b.item(parts, number), part) for number, part in enumerate(components_of(type))]
         return b.call(ops.pack, *made, type=type)
     held = [parts] if count_of(type) == 1 else b.items(parts)
+    if is_structured(type):
+        return _made_records(b, type, held)
     return b.call(ops.given, Const(template_of(type), types.pyobject), *held, type=type)
+
+
+def _made_records(b: Builder, type: Any, parts: Sequence[Operand]) -> Operand:
+    """Return a structured array with these fields; those that are no floats are zero."""
+    extents = [b.call(ops.dim, parts[0], Const(axis, types.int64), type=types.int64) for axis in range(type.ndim)]
+    dtype = Const(type.dtype.dtype, types.pyobject)
+    made = b.call(ops.new_records, dtype, *extents, type=type, hint="records")
+    for part, path in zip(parts, paths_of(type), strict=True):
+        if carries_adjoint(part.type):
+            field = b.call(ops.taken, made, _text(path), type=part.type)
+            b.call(ops.setitem, field, part, type=types.none)
+    return made
 
 
 def refuse_containers(given: Sequence[Type], loc: Loc) -> None:
     """Refuse lists, dicts and objects where they matter, since the pullback of a function keeps what it is given."""
-    if any(is_container(leaf) and carries_adjoint(leaf) for type in given for leaf in leaf_types(type)):
+    if any(is_whole(leaf) and carries_adjoint(leaf) for type in given for leaf in leaf_types(type)):
         hint = "use `value_and_gradient` or `jvp`, or pass arrays and tuples"
         raise refuse("the pullback of a function of a list, a dict or an object is not supported", loc, hint)
 
@@ -267,16 +296,19 @@ def refuse_writes(function: Function, given: Sequence[Type]) -> None:
         match value:
             case Instr(op=ops.getitem, args=(Value() as of, Const(value=int(number)))) if of in whole:
                 names[value] = value.hint
-                if is_container(whole[of]):
+                if is_whole(whole[of]):
                     whole[value], names[value] = whole[of], names[of]
                 elif isinstance(whole[of], types.BaseTuple):
                     whole[value] = components_of(whole[of])[number]
                 elif isinstance(of.type, types.BaseTuple):  # a closure
                     whole[value] = types.none
-        if value not in whole or not (is_container(whole[value]) or isinstance(value.type, types.List)):
+        if value not in whole or is_structured(whole[value]):  # an array may be written to
+            continue
+        if not (is_whole(whole[value]) or isinstance(value.type, types.List)):
             continue
         if writers := _writers(memory, value):
             kind = "a dict" if dict_of(whole[value]) is not None else "a list"
+            kind = "a record" if is_record(whole[value]) else kind
             kind = "an object" if numba_adapter.is_object(whole[value]) else kind
             raise refuse(
                 f"`{names[value]}`, {kind} from outside of the function, is written to, which is not supported",
@@ -289,6 +321,6 @@ def _leaves(function: Function, given: Sequence[Type]) -> Iterator[tuple[Type, T
     """Yield the types of what parameters consist of, each with itself or, for those of an object, with the object's."""
     for number, param in enumerate(function.params):
         of: Any = given[number] if number < len(given) else None
-        holds = of is not None and any(map(numba_adapter.is_object, leaf_types(of)))
+        holds = of is not None and any(numba_adapter.is_object(leaf) or is_record(leaf) for leaf in leaf_types(of))
         for leaf in leaf_types(param.type):
             yield leaf, types.none if holds else leaf

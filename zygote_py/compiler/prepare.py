@@ -54,7 +54,7 @@ from zygote_py.base import TypedFunction
 from zygote_py.compiler.free_variables import numbers_asked_for
 from zygote_py.compiler.request import Request, refuse_aux
 from zygote_py.frontend import Derived, LoweredFunction, lower, typed_as_derived
-from zygote_py.frontend.values import is_container, leaves_of
+from zygote_py.frontend.values import is_whole, leaves_of
 from zygote_py.ir import (
     Builder,
     Const,
@@ -206,7 +206,7 @@ def _check_argument(request: Request, name: str, type: Type) -> None:
             _check_argument(request, name, item)
     elif isinstance(type, types.Array):
         _check_argument(request, name, type.dtype)
-    elif is_container(type):
+    elif is_whole(type):
         for leaf in leaves_of(type):
             if not isinstance(leaf, types.DictType):
                 _check_argument(request, name, leaf.dtype if isinstance(leaf, types.List) else leaf)

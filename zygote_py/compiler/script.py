@@ -22,7 +22,7 @@ from zygote_py.adjoints import refuse
 from zygote_py.adjoints.analysis import carries_adjoint, is_array, is_number
 from zygote_py.base import OURS, define, free
 from zygote_py.compiler.transforms import Form, applying
-from zygote_py.frontend.values import is_container
+from zygote_py.frontend.values import is_whole
 from zygote_py.ir import Type, components_of
 
 WIDTH = 4  # how many directions are carried at once through arrays: as many floats as a SIMD register of 256 bits holds
@@ -81,7 +81,7 @@ def leaves(text: str, kind: Type) -> Iterator[Leaf]:
             yield from leaves(part, inner)
     elif is_number(kind) or is_array(kind):
         yield Leaf(text, kind)
-    elif is_container(kind) and carries_adjoint(kind):
+    elif is_whole(kind) and carries_adjoint(kind):
         raise refuse(
             f"derivatives of this kind with respect to a value of type {kind} are not supported",
             None,

@@ -33,7 +33,7 @@ from zygote_py.compiler import (
     wrong_arguments,
 )
 from zygote_py.drivers.forms import Driver
-from zygote_py.frontend.values import dict_of, is_container, is_list
+from zygote_py.frontend.values import dict_of, is_list, is_record, is_structured, is_whole
 from zygote_py.ir import Loc, Type, components_of
 
 
@@ -132,7 +132,7 @@ def tangent_for(script: Script, name: str, text: str, kind: Any, change: str, gi
         pairs = zip(parts(text, kind), parts(change, given), strict=True)
         made = [tangent_for(script, name, one, inner, other, own, loc) for (one, inner), (other, own) in pairs]
         return f"({', '.join(made)},)"
-    if is_container(kind) and carries_adjoint(kind):
+    if is_whole(kind) and carries_adjoint(kind):
         return _tangent_of_container(script, name, text, kind, change, given, loc)
     if is_array(kind):
         if not isinstance(given, types.Array) or given.ndim != kind.ndim or _is_complex(given) > _is_complex(kind):
@@ -163,6 +163,14 @@ def _tangent_of_container(script: Script, name: str, text: str, kind: Any, chang
             for (field, inner), (other, own) in pairs
         ]
         return f"({', '.join(made)},)"
+    if is_structured(kind):
+        if given.dtype != kind.dtype or given.ndim != kind.ndim:
+            raise _misfit(name, kind, given, loc)
+        message = f"the tangent of `{name}` must have the shape of `{name}`"
+        script.add(f"if {change}.shape != {text}.shape:", f"    raise ValueError({message!r})")
+        return change
+    if is_record(kind):
+        raise _misfit(name, kind, given, loc)
     whole, each = script.fresh("t"), script.fresh("k")
     is_dict = dict_of(kind) is not None
     if is_dict != (dict_of(given) is not None) or is_dict == is_list(given):

@@ -198,6 +198,9 @@ class Expressions:
                 return ast.Call(ast.Attribute(self.operand(values), "pop"), [], [])
             case ops.taken, (value, Const(value=str(path))):
                 return _taken(self.operand(value), path, self.call)
+            case ops.new_records, (Const(value=dtype), *lengths):
+                named = ast.Name(self.module.value(dtype, "record_type"))
+                return self.call(np.zeros, ast.Tuple(list(map(self.operand, lengths))), named)
             case ops.given, (Const(value=template), *parts):
                 return _given(template, list(map(self.operand, parts)), self.call, self._construct)
             case ops.slot_of, (slots, key):
@@ -472,6 +475,8 @@ def _follow(value: ast.expr, steps: Sequence[str], call: _Call, depth: int) -> a
             return call(np.array, ast.List([_follow(value, rest, call, depth)]))
         case "box":
             return ast.List([_follow(value, rest, call, depth)])
+        case _ if step.startswith("="):
+            return _follow(ast.Subscript(value, ast.Constant(step[1:])), rest, call, depth)
         case _ if step.startswith(":"):
             return _follow(ast.Attribute(value, step[1:]), rest, call, depth)
         case _:

@@ -18,7 +18,7 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.base import statements as st
-from zygote_py.frontend.expressions import dicts, lists
+from zygote_py.frontend.expressions import dicts, lists, records
 from zygote_py.frontend.values import (
     INT,
     Emitter,
@@ -28,6 +28,8 @@ from zygote_py.frontend.values import (
     dim,
     is_dict,
     is_list,
+    is_record,
+    is_structured,
     is_tuple,
     literal,
     plain,
@@ -127,6 +129,15 @@ def store(at: Emitter, statement: st.Store) -> None:
         dicts.store(at, statement)
         return
     own = plain(target.type)
+    if is_record(own):
+        name = at.types[statement.index]
+        if not isinstance(name, types.StringLiteral):
+            raise at.refuse("a field that is not known before", "write its name: `r['x'] = v`", "[")
+        records.assign_field(at, target, name.literal_value, at.read(statement.value))
+        return
+    if is_structured(own):
+        records.store(at, target, index_of(at, at.read(statement.index)), at.read(statement.value))
+        return
     index = index_of(at, at.read(statement.index))
     value = at.read(statement.value)
     if (array := flat_of(target)) is not None:

@@ -24,7 +24,7 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.adjoints.analysis import kinds
 from zygote_py.base import checkpoints, statements as st
-from zygote_py.frontend.expressions import arrays, dicts, lists
+from zygote_py.frontend.expressions import arrays, dicts, lists, records
 from zygote_py.frontend.expressions.arrays import is_array
 from zygote_py.frontend.values import (
     INT,
@@ -52,6 +52,7 @@ from zygote_py.frontend.values import (
     fields_of,
     is_dict,
     is_list,
+    is_structured,
     is_tuple,
     join,
     known,
@@ -126,6 +127,10 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> LoweredValue:
         args, arg_types = [callee.value, *args], (callee.value.type, *arg_types)
         callee = _function_of(at, callee)
     args, keywords = by_position(callee, args, keywords)
+    if (records_made := records.made(at, callee, args, type_)) is not None and not keywords:
+        return records_made
+    if callee is not len:
+        records.refuse_records(at, [*args, *keywords.values()], _name(callee))
     if not keywords and (simple := _simple(at, callee, args, arg_types, type_)) is not None:
         return simple
     new = _into(at, callee, args, keywords, type_) or lowered(at, callee, args, keywords, type_)
@@ -480,6 +485,10 @@ def items_of(at: Emitter, value: LoweredValue) -> Iteration:
         start, stop, step = value.leaves
         return OverRange(start, stop, step, RANGES[own])
     match own:
+        case types.Array(ndim=1) if is_structured(own):
+            return records.OverRecords(value)
+        case types.Array() if is_structured(own):
+            records.refuse_records(at, [value], "a loop over the rows")
         case types.Array(ndim=1):
             return OverArray(value.leaves[0], plain(own.dtype))
         case types.Array():

@@ -20,7 +20,7 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.base import statements as st
-from zygote_py.frontend.expressions import arrays, calls, dicts, lists
+from zygote_py.frontend.expressions import arrays, calls, dicts, lists, records
 from zygote_py.frontend.values import (
     INT,
     Emitter,
@@ -38,6 +38,8 @@ from zygote_py.frontend.values import (
     fields_of,
     is_dict,
     is_list,
+    is_record,
+    is_structured,
     is_tuple,
     known,
     leaves_of,
@@ -100,6 +102,8 @@ def act(at: Emitter, statement: st.Statement) -> None:
     match statement:
         case st.Store():
             arrays.store(at, statement)
+        case st.SetAttribute(target, name, value) if is_record(at.types[target]):
+            records.assign_field(at, at.read(target), name, at.read(value))
         case st.SetAttribute():
             lists.assign_field(at, statement)
         case st.SideEffect("print", args):
@@ -121,6 +125,7 @@ def _operate(at: Emitter, expression: st.Operate, type_: Type) -> LoweredValue:
     args = [at.read(arg) for arg in expression.args]
     if (literal_value := known(type_)) is not None:
         return literal_value
+    records.refuse_records(at, args, getattr(expression.op, "__name__", "this operator"))
     if expression.op is operator.contains:
         return LoweredValue(type_, (_contains(at, args[0], args[1]),))
     if any(is_tuple(arg.type) for arg in args):
@@ -253,6 +258,10 @@ def _attribute(at: Emitter, value: LoweredValue, name: str, type_: Type) -> Lowe
     if not leaves_of(type_):
         return LoweredValue(type_, (), calls.Method(value, name))
     own = plain(value.type)
+    if (is_record(own) and name in own.fields) or (is_structured(own) and name in own.dtype.fields):  # type: ignore[attr-defined]
+        return records.field(at, value, name)
+    if is_structured(own) and name not in ("shape", "ndim", "size"):
+        records.refuse_records(at, [value], name)
     match own, name:
         case types.SliceType(), "start" | "stop" | "step" if bound := lists.bound(at, value.leaves[0], name):
             return LoweredValue(INT, (bound,))
@@ -298,6 +307,12 @@ def _item(at: Emitter, expression: st.Item, type_: Type) -> LoweredValue:
     if isinstance(value.type, types.LiteralStrKeyDict):
         return dicts.item_of_display(at, value, expression.static)
     own = plain(value.type)
+    if (is_record(own) or is_structured(own)) and isinstance(expression.static, str):
+        return records.field(at, value, expression.static)
+    if is_structured(own):
+        given = expression.index
+        index = arrays.static_index(at, expression.static) if given is None else arrays.index_of(at, at.read(given))
+        return records.item(at, value, index, type_)
     flat = arrays.flat_of(value)
     if flat is None and (not value.leaves or not isinstance(own, types.Array | types.UnicodeType)):
         raise at.refuse(f"an element of a value of type `{own}` is not supported", "index arrays and tuples", "[")

@@ -28,6 +28,7 @@ from zygote_py.ir import (
     NONE,
     Builder,
     Const,
+    DisjointType,
     Instr,
     Loc,
     Operand,
@@ -74,11 +75,19 @@ def plain(type: Type) -> Type:
     return found
 
 
+def is_whole(type: Type) -> bool:
+    """Return whether values of this type are not tuples, and may have several parts in the IR all the same."""
+    is_of_records = is_record(type) or is_structured(type)
+    return is_of_records or is_list(type) or dict_of(type) is not None or numba_adapter.is_object(type)
+
+
 def structure(type: Type) -> Type:
     """Return the type that a parameter has in the IR: a closure or a container is a tuple of what it holds."""
-    if is_list(type) or dict_of(type) is not None or numba_adapter.is_object(type):
+    if is_whole(type):
         leaves = leaves_of(type)
-        return leaves[0] if len(leaves) == 1 else types.BaseTuple.from_types(leaves)
+        if len(leaves) == 1:
+            return leaves[0]
+        return DisjointType(leaves) if is_structured(type) else types.BaseTuple.from_types(leaves)
     if not isinstance(type, types.BaseTuple):
         return plain(type)
     parts = components_of(type)
@@ -97,6 +106,30 @@ def is_tuple(type: Type) -> bool:
 def is_list(type: Type) -> bool:
     """Return whether values of this type are lists."""
     return isinstance(plain(type), types.List | types.ListType)
+
+
+def is_record(type: Type) -> bool:
+    """Return whether values of this type are records, the elements of structured arrays."""
+    return isinstance(type, types.Record)
+
+
+def is_structured(type: Any) -> bool:
+    """Return whether this is the type of a structured array."""
+    return isinstance(type, types.Array) and isinstance(type.dtype, types.Record)
+
+
+def fields_of_record(type: Any) -> dict[str, Type]:
+    """Return the types of the fields of a record, by name."""
+    return {name: field.type for name, field in type.fields.items()}
+
+
+def field_leaves(field: Any, ndim: int) -> tuple[Type, ...]:
+    """Return the types of the arrays that hold a field of the records in a structured array of `ndim` axes."""
+    if isinstance(field, types.Record):
+        return tuple(leaf for each in fields_of_record(field).values() for leaf in field_leaves(each, ndim))
+    if isinstance(field, types.NestedArray):
+        return (types.Array(field.dtype, ndim + field.ndim, "A"),)
+    return (types.Array(field, ndim, "A"),)
 
 
 def is_dict(type: Type) -> bool:
@@ -144,7 +177,7 @@ def unsupported_argument(type: Type) -> str:
     """Return a description of a type that arguments do not have: what is in lists, dicts and objects counts."""
     if is_tuple(type):
         return next((kind for kind in map(unsupported_argument, components_of(type)) if kind), "")
-    if not (is_list(type) or is_dict(type) or numba_adapter.is_object(type)):
+    if not is_whole(type):
         return unsupported(type)
     return next((kind for kind in map(_unsupported_within, leaves_of(type)) if kind), "")
 
@@ -152,6 +185,8 @@ def unsupported_argument(type: Type) -> str:
 def _unsupported_within(leaf: Any) -> str:
     while isinstance(leaf, types.List):
         leaf = leaf.dtype
+    if isinstance(leaf, types.Array) and not is_scalar(leaf.dtype):
+        return f"a field of type `{leaf.dtype}`"
     return "" if isinstance(leaf, SlotsType) else unsupported(leaf)
 
 
@@ -192,6 +227,12 @@ def leaves_of(type: Type) -> tuple[Type, ...]:
         return tuple(cell for field in numba_adapter.fields_of_object(type).values() for cell in cells_of(field))
     if is_list(type):
         return tuple(map(_list_of, leaves_of(element_of(type))))
+    if is_record(type):
+        return (types.int64, *field_leaves(type, 1))
+    if is_structured(type):
+        return field_leaves(type.dtype, type.ndim)  # type: ignore[attr-defined]
+    if isinstance(type, types.NestedArray):
+        return (types.Array(type.dtype, type.ndim, "A"),)
     if isinstance(type, types.LiteralStrKeyDict):
         return tuple(leaf for each in type.types for leaf in leaves_of(each))
     if (of := dict_of(type)) is not None:

@@ -20,21 +20,27 @@ from numba import types
 from numba.typed import List
 
 from zygote_py import numba_adapter
-from zygote_py.frontend.values.bundles import dict_of, is_list, is_tuple, key_has_floats, leaves_of, plain
+from zygote_py.frontend.values.bundles import (
+    dict_of,
+    fields_of_record,
+    is_list,
+    is_record,
+    is_structured,
+    is_tuple,
+    is_whole,
+    key_has_floats,
+    leaves_of,
+    plain,
+)
 from zygote_py.ir import Type, components_of, leaf_types, names_of, with_components
 from zygote_py.ir.ops import SEPARATOR
 
 _list_of: Any = types.List
 
 
-def is_container(type: Type) -> bool:
-    """Return whether this is the type of a list, a dict or an object of a jitclass."""
-    return is_list(type) or dict_of(type) is not None or numba_adapter.is_object(type)
-
-
 def holds_container(type: Type) -> bool:
-    """Return whether a value of this type is a container, or has one among its components."""
-    return any(map(is_container, leaf_types(type)))
+    """Return whether a value of this type is a list, a dict, an object or of records, or has one as a component."""
+    return any(map(is_whole, leaf_types(type)))
 
 
 def paths_of(type: Any) -> list[str]:
@@ -54,12 +60,25 @@ def _steps(type: Any) -> Iterator[tuple[str, ...]]:
         yield from (("slots",),) * (1 + key_has_floats(own))
         yield from (("keys", *steps) for steps in _steps(own.key_type))
         yield from (("values", *steps) for steps in _steps(own.value_type))
+    elif is_record(own):
+        yield ("first",)
+        yield from (("cell", *steps) for steps in _field_steps(own))
+    elif is_structured(own):
+        yield from _field_steps(own.dtype)
     elif numba_adapter.is_object(own):
         for name, field in numba_adapter.fields_of_object(own).items():
             for leaf, steps in zip(leaves_of(field), _steps(field), strict=True):
                 yield ("cell" if isinstance(leaf, types.Number | types.Boolean) else "box", f":{name}", *steps)
     elif leaves_of(own):
         yield ()
+
+
+def _field_steps(record: Any) -> Iterator[tuple[str, ...]]:
+    for name, field in fields_of_record(record).items():
+        if is_record(field):
+            yield from ((f"={name}", *steps) for steps in _field_steps(field))
+        else:
+            yield (f"={name}",)
 
 
 # ----------------------------------------------------------------------------------------------------- gradients
@@ -70,6 +89,8 @@ def gradient_type(type: Any, parts: Sequence[Type]) -> Type:
     if all(isinstance(part, types.NoneType) for part in parts):
         return types.none
     own: Any = plain(type)
+    if is_structured(own):
+        return types.Array(own.dtype, own.ndim, "C")
     if is_list(own):
         inner = _inner(own.dtype, [getattr(part, "dtype", part) for part in parts])
         made: Type = types.ListType(inner) if isinstance(own, types.ListType) else _list_of(inner)
@@ -94,7 +115,7 @@ def with_class(parts: tuple[Type, ...], cls: Any) -> Type:
 
 def _inner(type: Any, parts: Sequence[Type]) -> Type:
     """Return the type of the gradient of an element or of a field."""
-    if is_container(type):
+    if is_whole(type):
         return gradient_type(type, parts)
     if not is_tuple(type):
         return parts[0] if parts else types.none
@@ -143,4 +164,4 @@ def count_of(type: Any) -> int:
         return count_of(type.dtype)
     if (own := dict_of(type)) is not None:
         return 1 + key_has_floats(own) + count_of(own.key_type) + count_of(own.value_type)
-    return 1
+    return len(leaves_of(type)) if is_structured(type) else 1

@@ -9,6 +9,7 @@ Numba has a type for some of them too, such as lists; those are not arguments of
 from __future__ import annotations
 
 import enum
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -41,7 +42,7 @@ _DENIED = (
     types.RangeType,
     types.Generator,
 )
-_DENIED_AS_ARGUMENTS = tuple({*_DENIED} - {types.List, types.ListType, types.DictType})
+_DENIED_AS_ARGUMENTS = tuple({*_DENIED} - {types.List, types.ListType, types.DictType, types.Record})
 _FINE = frozenset({float, int, bool, complex, str, type(None), np.float64, np.int64, np.bool_})
 
 # How to convert values that know a method for it, by the method's name.
@@ -104,7 +105,7 @@ def _found(value: Any, denied: tuple[type, ...]) -> tuple[tuple[int | str, ...],
                 return (name, *found[0]), found[1], found[2]
         return None
     if isinstance(value, np.ndarray):
-        objection = _of_array(value)
+        objection = _of_array(value, types.Record in denied)
         return None if objection is None else ((), *objection)
     kind = _type_of(value)
     is_fine = kind is not None and not isinstance(kind, denied) and kind != types.float16
@@ -132,7 +133,7 @@ def _type_of(value: object) -> Any:
         return None
 
 
-def _of_array(value: Any) -> tuple[str, str] | None:
+def _of_array(value: Any, no_records: bool) -> tuple[str, str] | None:
     """Return an objection to an array, and a hint; None if it is supported."""
     if isinstance(value, np.ma.MaskedArray):
         return "a masked array", "fill it: `{x}.filled(0.0)`, and pass the mask as another argument if it matters"
@@ -144,6 +145,9 @@ def _of_array(value: Any) -> tuple[str, str] | None:
             return f"an array of strings (dtype {dtype})", "convert them to numbers: `{x}.astype(float)`"
         case "m" | "M":
             return what, "convert it to numbers: `({x} - {x}[0]) / np.timedelta64(1, 's')`, say"
+        case "V" if dtype.names and not no_records and _type_of(value) is not None:
+            hint = "give each field bytes of its own"
+            return (f"an array of dtype {dtype}, whose fields overlap", hint) if _overlap(dtype) else None
         case "V":
             hint = "pass the fields that the function needs, each as an array"
             return what, f"{hint}: `{{x}}[{dtype.names[0]!r}]`" if dtype.names else hint
@@ -154,6 +158,13 @@ def _of_array(value: Any) -> tuple[str, str] | None:
         target = wider[dtype.kind] if dtype.itemsize > 16 - 8 * (dtype.kind == "f") else dtype.newbyteorder("=").name
         return what, f"convert it: `{{x}}.astype(np.{target})`"
     return None if _type_of(value) is not None else (what, "pass an array of float64, float32, complex128 or complex64")
+
+
+def _overlap(dtype: Any) -> bool:
+    """Return whether fields of a structured dtype share bytes."""
+    spans = sorted((offset, offset + kind.itemsize) for kind, offset, *_ in dtype.fields.values())
+    inner = any(kind.names and _overlap(kind) for kind, *_ in dtype.fields.values())
+    return inner or any(end > start for (_, end), (start, _) in itertools.pairwise(spans))
 
 
 def _described(value: Any) -> str:

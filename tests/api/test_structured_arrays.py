@@ -1,0 +1,281 @@
+"""Structured arrays, and the records in them: as arguments and inside of functions, read and written to."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from numba import njit
+
+import zygote_py as zg
+from zygote_py import DifferentiationError, gradient, value_and_gradient
+
+BODY = np.dtype([("x", np.float64), ("n", np.int32), ("y", np.float64)])
+CELL = np.dtype([("p", np.float64, (3,)), ("m", np.float64)])
+NESTED = np.dtype([("a", BODY), ("m", np.float64)])
+
+
+def bodies(n=4):
+    random = np.random.default_rng(1)
+    made = np.zeros(n, BODY)
+    made["x"], made["y"], made["n"] = random.normal(size=n), random.normal(size=n), np.arange(n) + 1
+    return made
+
+
+def cells():
+    random = np.random.default_rng(2)
+    made = np.zeros(3, CELL)
+    made["p"], made["m"] = random.normal(size=(3, 3)), random.normal(size=3)
+    return made
+
+
+def nested():
+    made = np.zeros(2, NESTED)
+    made["a"]["x"], made["a"]["y"], made["a"]["n"], made["m"] = [1.0, 2.0], [0.5, 2.0], [2, 3], [3.0, 1.0]
+    return made
+
+
+def reads(a, x):
+    total = 0.0
+    for r in a:
+        total += r.x * r.n * x + r.y**2
+    for i in range(len(a)):
+        total += a[i].x * a["y"][i] * a.n[i] * x
+    for i, r in enumerate(a[1:]):
+        total += i * r["x"] * x * x
+    return total + a[-1].x * x
+
+
+def writes(a, x):
+    for r in a:
+        r.x = r.x * x + r.y
+    a[1] = a[0]
+    a[0].x += 1.0
+    a["x"][2] = x * x
+    a[3]["y"] = a[1]["x"] * x
+    total = 0.0
+    for i in range(a.size):
+        total += a[i].x * a[i].y + a.shape[0] * x * x
+    return total
+
+
+def with_arrays(a, x):
+    total = 0.0
+    for r in a:
+        total += (r.p * r.p).sum() * r.m * x + r.p[1] * x * x
+    a[0].p[1] = x
+    a[1] = a[0]
+    return total + a[1].p[1] * a[1].m + a["p"][0, 2]
+
+
+def records_in_records(a, x):
+    total = 0.0
+    for r in a:
+        total += r.a.x * r.m * x + r.a.n * x * x
+        r.a.y *= x
+    return total + a["a"]["y"].sum() * a[0].a.y
+
+
+def of_two_axes(a, x):
+    total = 0.0
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            total += a[i, j].x * x
+            a[i, j].y = total * x
+    return total + a[1, 1].y * a[0]["x"][1] + a[:, 1]["y"].sum()
+
+
+def one_of_two(a, x):
+    r = a[0]
+    if a[1].n > 1:
+        r = a[2]
+    r.x = r.x * x * x
+
+    def weighted(r, s):
+        return r.x * s + r.y
+
+    return weighted(r, x) + a[2].x
+
+
+PROGRAMS = {
+    "reads": (reads, bodies()),
+    "writes": (writes, bodies()),
+    "with_arrays": (with_arrays, cells()),
+    "records_in_records": (records_in_records, nested()),
+    "of_two_axes": (of_two_axes, bodies(6).reshape(2, 3)),
+    "one_of_two": (one_of_two, bodies()),
+}
+
+
+def float_fields(array, path=()):
+    """Yield the paths of the fields that are floats."""
+    for name in array.dtype.names:
+        if array[name].dtype.names:
+            yield from float_fields(array[name], (*path, name))
+        elif array[name].dtype.kind == "f":
+            yield (*path, name)
+
+
+def at(array, path):
+    for name in path:
+        array = array[name]
+    return array
+
+
+def differences(function, array, x, h=1e-6):
+    """Return the gradients by central differences, of the function as Numba compiles it."""
+    compiled = njit(function)
+    found = np.zeros_like(array)
+    for path in float_fields(array):
+        for index in np.ndindex(at(array, path).shape):
+            values = []
+            for step in (h, -h):
+                given = array.copy()
+                at(given, path)[index] += step
+                values.append(compiled(given, x))
+            at(found, path)[index] = (values[0] - values[1]) / (2 * h)
+    of_x = (compiled(array.copy(), x + h) - compiled(array.copy(), x - h)) / (2 * h)
+    return found, of_x
+
+
+def assert_close(found, expected):
+    assert found.dtype == expected.dtype
+    for path in float_fields(expected):
+        np.testing.assert_allclose(at(found, path), at(expected, path), rtol=1e-6, atol=1e-7, err_msg=str(path))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_gradients_are_structured_arrays(name):
+    function, given = PROGRAMS[name]
+    expected, of_x = differences(function, given, 1.5)
+    df = gradient(function)
+    found, found_x = df(given.copy(), 1.5)
+    assert_close(found, expected)
+    assert math.isclose(found_x, of_x, rel_tol=1e-6)
+    if "n" in given.dtype.names:
+        assert not found["n"].any()
+
+    left, same = given.copy(), given.copy()
+    value, _ = value_and_gradient(function)(left, 1.5)
+    assert math.isclose(value, njit(function)(same, 1.5), rel_tol=1e-13)
+
+    @njit
+    def inside(a, x):
+        return df(a, x)
+
+    assert_close(inside(given.copy(), 1.5)[0], expected)
+    assert_close(pickle.loads(pickle.dumps(df))(given.copy(), 1.5)[0], expected)
+
+    tangent = np.zeros_like(given)
+    random = np.random.default_rng(3)
+    total = 0.5 * of_x
+    for path in float_fields(given):
+        at(tangent, path)[...] = random.normal(size=at(tangent, path).shape)
+        total += (at(tangent, path) * at(expected, path)).sum()
+    kept = given.copy()
+    assert math.isclose(zg.jvp(function, (kept, 1.5), (tangent, 0.5))[1], total, rel_tol=1e-6)
+    assert (kept == given).all()  # forward mode writes to copies
+    assert math.isclose(zg.jvp(function, (given.copy(), 1.5), (None, 1.0))[1], of_x, rel_tol=1e-6)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_second_derivatives(name):
+    function, given = PROGRAMS[name]
+    f, h = njit(function), 1e-4
+    expected = (f(given.copy(), 1.5 + h) - 2 * f(given.copy(), 1.5) + f(given.copy(), 1.5 - h)) / h**2
+    assert math.isclose(zg.hessian(function, wrt=1)(given.copy(), 1.5), expected, rel_tol=1e-5, abs_tol=1e-5)
+
+    def mixed(a, x):
+        return gradient(function, wrt=1)(a, x)
+
+    compiled = njit(function)
+
+    def slope(a, x, step=1e-5):
+        return (compiled(a.copy(), x + step) - compiled(a.copy(), x - step)) / (2 * step)
+
+    found, _ = gradient(mixed)(given.copy(), 1.5)
+    path = next(float_fields(given))
+    given_up, given_down = given.copy(), given.copy()
+    first = (0,) * at(given, path).ndim
+    at(given_up, path)[first] += 1e-4
+    at(given_down, path)[first] -= 1e-4
+    expected = (slope(given_up, 1.5) - slope(given_down, 1.5)) / 2e-4
+    assert math.isclose(at(found, path)[first], expected, rel_tol=1e-4, abs_tol=1e-4)
+
+
+def test_made_inside():
+    def f(x):
+        made = np.zeros(3, BODY)
+        for i in range(3):
+            made[i].x = x * i
+            made[i].n = i
+        kept = made.copy()
+        made[0].x = x**3
+        other = np.zeros_like(made)
+        other[1] = made[2]
+        return (made["x"] * kept.x).sum() + made[0].x + other[1].x * other[1].n
+
+    # x^2 + 4 x^2 + x^3 + 4 x
+    assert math.isclose(gradient(f)(1.5), 10 * 1.5 + 3 * 1.5**2 + 4.0, rel_tol=1e-14)
+    assert math.isclose(zg.derivative(f)(1.5), 10 * 1.5 + 3 * 1.5**2 + 4.0, rel_tol=1e-14)
+    assert math.isclose(zg.hessian(f)(1.5), 10 + 6 * 1.5, rel_tol=1e-14)
+
+
+def test_the_argument_ends_as_the_function_leaves_it():
+    left, expected = bodies(), bodies()
+    gradient(writes)(left, 1.5)
+    njit(writes)(expected, 1.5)
+    np.testing.assert_allclose(left["x"], expected["x"], rtol=1e-14)
+    np.testing.assert_allclose(left["y"], expected["y"], rtol=1e-14)
+
+
+def test_records_of_the_caller():
+    record = bodies()[1]
+    found = gradient(lambda r, x: r.x * r.n * x * x, wrt=1)(record, 2.0)
+    assert math.isclose(found, record["x"] * 2 * 4.0, rel_tol=1e-14)
+    assert math.isclose(zg.derivative(lambda r, x: r.x * r.n * x * x, wrt=1)(record, 2.0), found, rel_tol=1e-14)
+
+
+def refused(call, says):
+    with pytest.raises(DifferentiationError, match=f"(?s){says}"):
+        call()
+
+
+def test_refusals():
+    def written(r, x):
+        r.x = x
+        return r.x
+
+    def in_any_order(a, x):
+        return (a[np.array([1, 0])]["x"] * x).sum()
+
+    def as_a_whole(a, x):
+        return np.flip(a)[0].x * x
+
+    refused(lambda: gradient(written, wrt=1)(bodies()[0], 2.0), "is written to")
+    refused(lambda: gradient(lambda r, x: r.x * x)(bodies()[0], 2.0), "with respect to a record")
+    refused(lambda: gradient(in_any_order)(bodies(), 2.0), "not supported")
+    refused(lambda: gradient(as_a_whole)(bodies(), 2.0), "not supported")
+    refused(lambda: zg.hessian(reads, wrt=0)(bodies(), 2.0), "not supported")
+    overlapping = np.zeros(2, {"names": ["x", "y"], "formats": [np.float64, np.float64], "offsets": [0, 4]})
+    refused(lambda: gradient(lambda a, x: a[0].x * x)(overlapping, 2.0), "overlap")
+    objects = np.zeros(2, [("x", np.float64), ("o", object)])
+    refused(lambda: gradient(lambda a, x: a[0].x * x)(objects, 2.0), "dtype")
+    texts = np.zeros(2, [("x", np.float64), ("name", "U4")])
+    refused(lambda: gradient(lambda a, x: a[0].x * x)(texts, 2.0), "not supported")
+    with pytest.raises(ValueError, match="the tangent of `a` must have the shape of `a`"):
+        zg.jvp(reads, (bodies(), 2.0), (bodies(3), 1.0))
+
+
+def test_two_arguments_that_share_memory():
+    def f(a, b, x):
+        a[0].x = x
+        return a[0].x * b[0].x
+
+    both = bodies()
+    with pytest.raises(ValueError, match="share memory"):
+        gradient(f)(both, both, 2.0)
+    found = gradient(f)(bodies(), both, 2.0)
+    assert found[2] == both[0]["x"]

@@ -1,0 +1,168 @@
+"""Structured arrays and their elements: an array for each field, and the place of an element in them.
+
+    a: Array(Record(x: f64, n: i64), 1)      %a_x : f64[:]A, %a_n : i64[:]A
+    a["x"], a.x                              %a_x
+    r = a[i]                                 %i, %a_x, %a_n           a record is its place, as it is in Numba
+    r.x, a[i]["x"]                           getitem %a_x, %i
+    r.x = y                                  setitem %a_x, %y, %i
+
+The arrays are the fields of the caller's memory. A field that is an array adds axes, one that is a record its fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from zygote_py.frontend.values import (
+    INT,
+    Emitter,
+    Iteration,
+    LoweredValue,
+    dim,
+    field_leaves,
+    fields_of_record,
+    is_record,
+    is_structured,
+    leaves_of,
+    plain,
+)
+from zygote_py.ir import Operand, Type, ops
+
+_HINT = "use its fields, each of which is an array, or loop over the records"
+
+
+def field(at: Emitter, value: LoweredValue, name: str) -> LoweredValue:
+    """`value.name`, of a structured array or of a record."""
+    kind, leaves = _field(value, name)
+    if is_structured(value.type):
+        array: Any = value.type
+        if isinstance(kind, types.Record):
+            return LoweredValue(types.Array(kind, array.ndim, "A"), leaves)
+        return LoweredValue(leaves[0].type, leaves)
+    place = value.leaves[0]
+    if isinstance(kind, types.Record):
+        return LoweredValue(kind, (place, *leaves))
+    (array_of_field,) = leaves
+    return _element(at, array_of_field, place)
+
+
+def _element(at: Emitter, array: Any, place: Operand) -> LoweredValue:
+    rank, dtype = array.type.ndim - 1, array.type.dtype
+    made = types.Array(dtype, rank, "A") if rank else dtype
+    return LoweredValue(made, (at.emit(ops.getitem, (array, place), made),))
+
+
+def _field(value: LoweredValue, name: str) -> tuple[Type, tuple[Operand, ...]]:
+    """Return the type of a field, and the arrays that hold it."""
+    record: Any = value.type.dtype if is_structured(value.type) else value.type  # type: ignore[attr-defined]
+    leaves = iter(value.leaves if is_structured(value.type) else value.leaves[1:])
+    for each, kind in fields_of_record(record).items():
+        held = tuple(islice(leaves, len(field_leaves(kind, 1))))
+        if each == name:
+            return kind, held
+    raise AssertionError(name)  # Numba would not have typed it
+
+
+def item(at: Emitter, value: LoweredValue, index: Sequence[Operand], type_: Type) -> LoweredValue:
+    """`value[index]`: a record, or a structured array."""
+    array: Any = value.type
+    if is_record(type_):
+        leaves = value.leaves
+        if len(index) != array.ndim or not all(isinstance(each.type, types.Integer | types.Boolean) for each in index):
+            raise at.refuse("this index of a structured array is not supported", _HINT, "[")
+        *rows, place = index
+        if rows:
+            leaves = tuple(_row(at, leaf, rows) for leaf in leaves)
+        return LoweredValue(plain(type_), (at.cast(place, INT), *leaves))
+    if any(isinstance(each.type, types.Array) for each in index):
+        raise at.refuse("an array as an index of a structured array is not supported", _HINT, "[")
+    made: Any = type_
+    rank = array.ndim - made.ndim
+    leaves = tuple(at.emit(ops.getitem, (leaf, *index), _like(leaf.type, -rank)) for leaf in value.leaves)
+    return LoweredValue(made, leaves)
+
+
+def _row(at: Emitter, leaf: Operand, rows: Sequence[Operand]) -> Operand:
+    return at.emit(ops.getitem, (leaf, *rows), _like(leaf.type, -len(rows)))
+
+
+def _like(array: Any, more: int) -> types.Array:
+    return types.Array(array.dtype, array.ndim + more, "A")
+
+
+def store(at: Emitter, target: LoweredValue, index: Sequence[Operand], value: LoweredValue) -> None:
+    """`target[index] = value`, of a record."""
+    record: Any = target.type.dtype  # type: ignore[attr-defined]
+    if not is_record(value.type) or plain(value.type) != record:
+        raise at.refuse("storing this to a structured array is not supported", "store to its fields, one by one", "=")
+    stored = item(at, target, index, record)
+    for own, given in zip(stored.leaves[1:], value.leaves[1:], strict=True):
+        _assign(at, own, stored.leaves[0], _element(at, given, value.leaves[0]))
+
+
+def assign_field(at: Emitter, target: LoweredValue, name: str, value: LoweredValue) -> None:
+    """`target.name = value`, of a record."""
+    kind, leaves = _field(target, name)
+    if isinstance(kind, types.Record):
+        raise at.refuse("storing a record to a field is not supported", "store to its fields, one by one", "=")
+    _assign(at, leaves[0], target.leaves[0], value)
+
+
+def _assign(at: Emitter, array: Any, place: Operand, value: LoweredValue) -> None:
+    (given,) = value.leaves
+    if array.type.ndim == 1:
+        at.emit(ops.setitem, (array, at.cast(given, array.type.dtype), place), types.none)
+    else:
+        row = at.emit(ops.getitem, (array, place), _like(array.type, -1))
+        at.emit(ops.setitem, (row, given), types.none)
+
+
+def made(at: Emitter, callee: object, args: list[LoweredValue], type_: Type) -> LoweredValue | None:
+    """Return a new structured array: of zeros, or a copy; None for all other calls."""
+    if not is_structured(type_):
+        return None
+    new: Any = plain(type_)
+    kinds: list[Any] = list(leaves_of(new))
+    layout = [types.Array(leaf.dtype, leaf.ndim, "C") for leaf in kinds]
+    if callee in (np.zeros, np.empty) and len(args) == 2 and all(leaf.ndim == new.ndim for leaf in layout):
+        lengths = [at.cast(each, INT) for each in args[0].leaves]
+        return LoweredValue(new, tuple(at.emit(ops.zeros, lengths, leaf) for leaf in layout))
+    if callee in (np.zeros_like, np.empty_like, np.copy) and args and is_structured(args[0].type):
+        op = np.copy if callee is np.copy else np.zeros_like
+        copies = zip(args[0].leaves, layout, strict=True)
+        return LoweredValue(new, tuple(at.emit(op, (leaf,), kind) for leaf, kind in copies))
+    return None
+
+
+def refuse_records(at: Emitter, args: Sequence[LoweredValue], what: str) -> None:
+    """Refuse an operation of structured arrays or records that is not among those above."""
+    if any(is_record(arg.type) or is_structured(arg.type) for arg in args):
+        raise at.refuse(f"`{what}` of a structured array or a record is not supported", _HINT, what)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OverRecords(Iteration):
+    """The records of a structured array of one axis."""
+
+    array: LoweredValue
+
+    def length(self, emit: Emitter) -> Operand:
+        """Return the number of records."""
+        return dim(emit, self.array.leaves[0], 0)
+
+    def at(self, k: Operand, emit: Emitter) -> LoweredValue:
+        """Return record number `k`."""
+        own: Any = self.array.type
+        return LoweredValue(own.dtype, (emit.cast(k, INT), *self.array.leaves))
+
+
+def shape(at: Emitter, value: LoweredValue) -> tuple[Operand, ...]:
+    """Return the lengths of the axes of a structured array."""
+    array: Any = value.type
+    return tuple(dim(at, value.leaves[0], axis) for axis in range(array.ndim))
