@@ -6,7 +6,9 @@
     second.py        second derivatives of a program     nested.py   derivatives that a program takes itself
     steering.py      masks, arrays of indices and counters that change
     callees.py       what Numba's decorators make of functions, and functions that stand in for that
+    dicts.py         dicts that are made, changed and passed on; their entries and the loops over them have files
     runner.py        many programs on several processes, and the report
 
-The programs cover scalars, control flow, and arrays that are read, made, viewed, swapped and written to.
+The programs cover scalars, control flow, and arrays that are read, made, viewed, swapped and written to, and
+dicts if these are asked for.
 """

@@ -228,6 +228,7 @@ class ArrayStatements:
         self.writer = writer
         self.rng = writer.rng
         self.families = Families()
+        self.made = ArrayExpressions  # what draws expressions
 
     def statement(self, scope: Scope) -> None:
         """One of them."""
@@ -247,7 +248,7 @@ class ArrayStatements:
         self.rng.choices([c[0] for c in choices], [c[1] for c in choices])[0](scope)
 
     def at(self, scope: Scope) -> ArrayExpressions:
-        return ArrayExpressions(self.rng, scope)
+        return self.made(self.rng, scope)
 
     def _chosen(self, scope: Scope, dimensions: int = 0) -> str | None:
         found = [n for n, s in scope.arrays.items() if all(s) and (not dimensions or len(s) == dimensions)]

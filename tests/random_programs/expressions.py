@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 NARROW = 4.0  # the bound of ordinary float variables
 WIDE = 1e6  # the bound of accumulators, which are read only through functions that flatten them
@@ -67,6 +67,7 @@ class Scope:
     selected: dict[str, int] = field(default_factory=dict)  # what a mask selected, with the most elements it may have
     strided: set[str] = field(default_factory=set)  # masks that are not contiguous
     options: list[str] = field(default_factory=list)  # None or a float
+    dicts: dict[str, Any] = field(default_factory=dict)  # with their `tests.random_programs.dicts.Entries`
     reach: float = 2.0  # the bound of the elements of arrays
     fixed: set[str] = field(default_factory=set)  # not to be assigned to
 
@@ -87,6 +88,7 @@ class Scope:
             selected=dict(self.selected),
             strided=set(self.strided),
             options=list(self.options),
+            dicts=dict(self.dicts),
             fixed=set(self.fixed),
         )
 

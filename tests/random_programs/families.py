@@ -13,7 +13,7 @@ no thought.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -35,6 +35,10 @@ class Families:
         for node in ast.walk(_expression(text)):
             if isinstance(node, ast.Name) and node.id in shapes:
                 self.join(node.id, name)
+
+    def relatives(self, name: str, among: Iterable[str]) -> list[str]:
+        """Those of some names that may share memory with this one, itself included."""
+        return [other for other in among if self._oldest(other) == self._oldest(name)]
 
     def apart(self, target: str, text: str, shapes: Shapes) -> str:
         """Return a text that `target op= text` may read: a copy if the text is a view of the target, else the text."""

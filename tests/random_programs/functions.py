@@ -83,6 +83,7 @@ class Calls:
     known: list[Signature]
     own: Signature | None
     own_calls: int
+    on_dicts: Any
     lines: list[str]
     indent: int
 
@@ -90,6 +91,8 @@ class Calls:
         """Another function, for this one and later ones to call."""
         own = draw(self.rng, number, self.writes)
         inside: Any = type(self)(self.rng, self.arrays, self.writes, known=self.known, own=own)
+        if self.on_dicts is not None:
+            inside.on_dicts = type(self.on_dicts)(inside)
         text: str = inside.definition()
         self.known.append(own)
         return text

@@ -9,7 +9,7 @@ and overwrite, swap, pack and unpack their variables. They end after a bounded n
 range, stay inside the domains of what they call and read arrays only inside their bounds. With `writes` they also make,
 view, swap and write to arrays (`tests.random_programs.arrays`), with `functions` they call others, which may call each
 other and themselves (`tests.random_programs.functions`), and inner functions that capture variables, pass these on,
-give them a checkpoint, and call one with a rule (`tests.random_programs.inner`). They do not raise.
+give them a checkpoint, and call one with a rule (`tests.random_programs.inner`). They do not raise, except in a `try`.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ import numba
 import numpy as np
 
 from tests.checking.trees import in_layout
-from tests.random_programs import callees, steering
+from tests.random_programs import callees, entries, steering
 from tests.random_programs.arrays import ArrayExpressions, ArrayStatements
 from tests.random_programs.callees import Callings, Decorated
+from tests.random_programs.dicts import DictStatements
 from tests.random_programs.expressions import NARROW, Expressions, Interval, Real, Scope
 from tests.random_programs.functions import Calls, Place, Signature
 from tests.random_programs.inner import HELPERS, Inner
@@ -120,6 +121,7 @@ class _Generator(Calls, Inner, Nested, Callings, Loops):
         self.writes = writes
         self.on_arrays = ArrayStatements(self)
         self.on_steering = steering.Steering(self, self.on_arrays) if callees.STEERING in features else None
+        self.on_dicts = DictStatements(self) if entries.DICTS in features else None
         self.decorations = [each for each in callees.FEATURES if each in features and each != callees.STEERING]
         self.decorated = Decorated(rng)
         self.names = 0
@@ -167,6 +169,8 @@ class _Generator(Calls, Inner, Nested, Callings, Loops):
         for feature in self.decorations:
             if feature not in self.decorated.used:
                 self.decorated_call(scope, feature)
+        while self.on_dicts is not None and self.on_dicts.count < 6:
+            self.on_dicts.statement(scope, Place(depth=0))
         while self.on_steering is not None and self.on_steering.count < 6:
             self.on_steering.statement(scope)
         self.finish(scope)
@@ -179,12 +183,18 @@ class _Generator(Calls, Inner, Nested, Callings, Loops):
         header = HEADER.rstrip("\n") + "\n" + self.nested * IMPORTS + HELPERS if self.functions else HEADER
         if self.on_steering is not None:
             header += steering.HELPERS
+        if self.on_dicts is not None:
+            header += entries.HELPERS
         between = "".join(f"{other}\n\n\n" for other in others)
         stand_in = ""
         if self.decorations:
             stand_in = callees.STAND_IN_IMPORTS + header + self.decorated.stand_ins + between
             header = callees.IMPORTS + header + self.decorated.text
         features = (*[callees.STEERING] * (self.on_steering is not None), *self.decorations)
+        if self.on_dicts is not None:
+            stand_in = entries.STAND_IN_IMPORTS + (stand_in or header + between)
+            header = entries.IMPORTS + header
+            features += (entries.DICTS,)
         return Program(header + between + text + "\n", drawn, self.writes, features, stand_in)
 
     def _of_callee(self, own: Signature) -> _Generator:
@@ -217,6 +227,8 @@ class _Generator(Calls, Inner, Nested, Callings, Loops):
         return f"{stem}{self.names}"
 
     def at(self, scope: Scope) -> Expressions:
+        if self.on_dicts is not None:
+            return self.on_dicts.at(scope)
         return ArrayExpressions(self.rng, scope) if self.writes else Expressions(self.rng, scope)
 
     def narrow(self, scope: Scope, depth: int = 3) -> str:
@@ -236,6 +248,8 @@ class _Generator(Calls, Inner, Nested, Callings, Loops):
             terms += [
                 f"{0.5 + rng.random():.2f} * np.sum({name} * {name})" for name in scope.arrays if rng.random() < 0.5
             ]
+        if self.on_dicts is not None:
+            terms += self.on_dicts.sums(scope)
         if self.on_steering is not None:
             terms += self.on_steering.sums(scope)
         self.put(f"return {' + '.join(f'({term})' for term in terms)}")
@@ -271,6 +285,8 @@ class _Generator(Calls, Inner, Nested, Callings, Loops):
             simple += ((self.derived, 20),)
         if self.on_steering is not None:
             simple += ((self.steer, 40),)
+        if self.on_dicts is not None:
+            simple += ((self.keep, 40),)
         if self.decorations:
             simple += ((self.decorated_one, 16),)
         compound = ((self.branch, 7), (self.loop, 8), (self.guarded, 1)) if place.depth > 0 else ()
@@ -284,6 +300,10 @@ class _Generator(Calls, Inner, Nested, Callings, Loops):
     def steer(self, scope: Scope, place: Place) -> None:
         assert self.on_steering is not None
         self.on_steering.statement(scope)
+
+    def keep(self, scope: Scope, place: Place) -> None:
+        assert self.on_dicts is not None
+        self.on_dicts.statement(scope, place)
 
     def decorated_one(self, scope: Scope, place: Place) -> None:
         self.decorated_call(scope, self.rng.choice(self.decorations))
@@ -472,6 +492,7 @@ class _Generator(Calls, Inner, Nested, Callings, Loops):
         scope.floats, scope.wides, scope.ints = inner.floats, inner.wides, inner.ints
         scope.tuples, scope.bools = inner.tuples, inner.bools
         scope.arrays, scope.heaps, scope.layouts = inner.arrays, inner.heaps, inner.layouts
+        scope.dicts = inner.dicts
         self.put(f"if {flag}:")
         self.indent += 1
         inside = scope.inner()

@@ -61,7 +61,12 @@ class Inner:
         rng = self.rng
         name = self.inner_function(scope)
         args = [self.narrow(scope, 1) for _ in range(2)]
-        match rng.randrange(8):
+        form = rng.randrange(8)
+        if form in (4, 5) and scope.dicts:  # a function with a checkpoint captures no dict
+            without = scope.inner()
+            without.dicts = {}
+            name = self.inner_function(without)
+        match form:
             case 0:
                 value = f"{name}({args[0]})"
             case 1:

@@ -4,8 +4,9 @@ Seed `s` is one program: of four in a row one has no arrays, one reads them, and
 others); every second four call functions. One in `--every` is run compiled and the others in plain Python (`--compiled`
 and `--plain` run all in one mode). One in four is steered by arrays that it changes, and one in eight has callees of
 each kind of `tests.random_programs.callees` that `--features` names; how often each was right, refused or wrong is
-counted. With `--order 2` second derivatives are checked, in every way there is of computing them, and with `--nested`
-the programs take derivatives themselves. `--show SEED` prints a program and what comes of it. Numba optimises nothing
+counted. `--features dicts --always` puts dicts into all programs, `dicts` is not among the features by default. With
+`--order 2` second derivatives are checked, in every way there is of computing them, and with `--nested` the programs
+take derivatives themselves. `--show SEED` prints a program and what comes of it. Numba optimises nothing
 (`NUMBA_OPT=0`), nothing is cached and all IR is verified, unless the environment says otherwise. The processes are
 forked from one that has run some programs. One that dies is a crash of the seed it was working on. Exit code 1 if any
 gradient was wrong or anything crashed.
@@ -26,6 +27,7 @@ from multiprocessing.connection import Connection, wait
 
 from tests.random_programs.callees import FEATURES, STEERING
 from tests.random_programs.check import Kind, Outcome, check
+from tests.random_programs.entries import DICTS
 from tests.random_programs.generator import Program, generate
 from tests.random_programs.shrink import shrink
 
@@ -51,8 +53,9 @@ class Settings:
     always: bool = False
 
 
-RATES = {STEERING: 4}  # one program in so many has a feature
+RATES = {STEERING: 4, DICTS: 2}  # one program in so many has a feature
 RATE = 8
+ON_DEMAND = (DICTS,)  # what programs have only if it is named, so that the programs of seeds stay the same
 KINDS = ("none", "read", "written")  # what programs do with arrays
 
 
@@ -61,7 +64,7 @@ def features_of(seed: int, features: Sequence[str] = FEATURES, always: bool = Fa
     if always and features:
         return (features[seed // 8 % len(features)],)
     rng = random.Random(f"features of {seed}")
-    drawn = [feature for feature in FEATURES if rng.random() < 1 / RATES.get(feature, RATE)]
+    drawn = [feature for feature in (*FEATURES, *ON_DEMAND) if rng.random() < 1 / RATES.get(feature, RATE)]
     return tuple(feature for feature in drawn if feature in features)
 
 
@@ -245,15 +248,15 @@ def main() -> int:
     parser.add_argument(
         "--features",
         default=",".join(FEATURES),
-        help=f"what programs may have, of {', '.join(FEATURES)}; 'all' or 'none' (default: %(default)s)",
+        help=f"what programs may have, of {', '.join((*FEATURES, *ON_DEMAND))}; 'all' or 'none' (default: %(default)s)",
     )
     parser.add_argument("--always", action="store_true", help="let each program have one of the features, in turn")
     parser.add_argument("--show", type=int, metavar="SEED", help="print one program and what comes of it")
     options = parser.parse_args()
     named = {"all": FEATURES, "none": ()}
     features = named.get(options.features, tuple(options.features.split(",")))
-    if not set(features) <= set(FEATURES):
-        parser.error(f"no such feature: {', '.join(sorted(set(features) - set(FEATURES)))}")
+    if unknown := set(features) - {*FEATURES, *ON_DEMAND}:
+        parser.error(f"no such feature: {', '.join(sorted(unknown))}")
     settings = Settings(
         options.every, options.shrink, options.arrays, options.order, options.nested, features, options.always
     )

@@ -17,6 +17,7 @@ from tests.checking.trees import copied
 from tests.plain import plain
 from tests.random_programs.callees import FEATURES, OPTIONAL, SIGNATURES, STEERING, STENCIL, VECTORIZE
 from tests.random_programs.check import Kind, check
+from tests.random_programs.entries import DICTS
 from tests.random_programs.families import Families
 from tests.random_programs.generator import Program, compiled, generate, load
 from tests.random_programs.runner import features_of, program_of
@@ -24,6 +25,10 @@ from tests.random_programs.shrink import shrink
 
 PLAIN, COMPILED = 36, 1
 FINE = (Kind.OK, Kind.DISCARDED)
+
+
+def dict_program(seed: int) -> Program:
+    return program_of(seed, features=(DICTS,), always=True)
 
 
 def run(seeds: range, compiled: bool) -> None:
@@ -74,6 +79,42 @@ def test_programs_with_derivatives_have_what_they_are_to_have():
         assert form in text, form
 
 
+@pytest.mark.parametrize("first", [1000, 1008])
+def test_programs_with_dicts(first):
+    outcomes = [check(dict_program(seed), compiled=False) for seed in range(first, first + 8)]
+    assert [outcome.detail for outcome in outcomes if outcome.kind not in FINE] == []
+
+
+def test_a_program_with_dicts_compiled():
+    outcome = check(dict_program(1000), compiled=True)
+    assert outcome.kind is Kind.OK, outcome.detail
+
+
+def test_programs_have_dicts_only_if_asked():
+    assert not any(DICTS in features_of(seed) for seed in range(200))
+    with_others = [features_of(seed, (*FEATURES, DICTS)) for seed in range(200)]
+    assert sum(DICTS in each for each in with_others) > 50
+    assert [tuple(f for f in each if f != DICTS) for each in with_others] == [features_of(s) for s in range(200)]
+
+
+def test_programs_with_dicts_have_what_they_are_to_have():
+    text = "".join(dict_program(seed).text.partition("def f(")[2] for seed in range(300))
+    forms = (
+        " = {}|Dict.empty(types.int64, types.float64)|Dict.empty(PAIR, |types.float64[::1])|types.unicode_type, |.get("
+        "|.pop(|.setdefault(|.popitem()|.clear()|.update(|.copy()|.items()|.values()|.keys()|sorted(list(|list(d"
+        "|enumerate(d|powers(|halved(|blended(d|put(d| not in d| in d| for d|len(d|bool(d|del d|try:| is None"
+    )
+    for form in forms.split("|"):
+        assert form in text, form
+    for pattern in (
+        r"(d\d+), (d\d+) = \(\2, \1\)",
+        r"d\d+\[int\(",
+        r"d\d+ = d\d+ if ",
+        r"\{i\d+: .* for i\d+ in range",
+    ):
+        assert re.search(pattern, text), pattern
+
+
 @settings(max_examples=4, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(st.randoms(use_true_random=False), st.booleans(), st.booleans())
 def test_programs_that_hypothesis_draws_and_shrinks(rng, arrays, writes):
@@ -87,6 +128,13 @@ def test_programs_that_hypothesis_draws_and_shrinks(rng, arrays, writes):
 @pytest.mark.long
 def test_ten_thousand_programs():
     command = [sys.executable, "-m", "tests.random_programs", "--count", "10000", "--seed", "100000"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-20000:] + done.stderr[-2000:]
+
+
+@pytest.mark.long
+def test_a_thousand_programs_with_dicts():
+    command = [sys.executable, "-m", "tests.random_programs", "--features", "dicts", "--always", "--seed", "100000"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-20000:] + done.stderr[-2000:]
 
