@@ -41,6 +41,7 @@ from zygote_py.ir.ops.slots import (
     keep_slot,
     no_slots,
     set_slot,
+    slot_now,
     slot_of,
     slots_in_order,
 )
@@ -111,6 +112,7 @@ __all__ = [
     "select",
     "set_slot",
     "setitem",
+    "slot_now",
     "slot_of",
     "slots_by_order",
     "slots_in_order",

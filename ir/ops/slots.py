@@ -53,6 +53,12 @@ def slot_of(slots: dict[Any, int], key: Any) -> int:
     return slots[key]
 
 
+@primitive(effect=Effect.READ, cost=Cost.FUNCTION, raises=True)
+def slot_now(slots: dict[Any, int], key: Any, order: Any, number: int) -> int:
+    """Return the slot of a key, which was `order[number]` before the loop; it becomes one or the other."""
+    return slots[key]
+
+
 @primitive(effect=Effect.READ, cost=Cost.FUNCTION)
 def find_slot(slots: dict[Any, int], key: Any) -> int:
     """Return the slot of a key, -1 if there is none."""

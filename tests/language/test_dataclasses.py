@@ -330,14 +330,5 @@ def test_wrong_arguments_of_a_constructor():
     refused(lambda x: Line(x, x).slope, 2.0, says="`Line`.*too many positional", hint="")
 
 
-def test_lists_and_dicts_as_arguments():
-    refused(lambda m: m[0], [1.0, 2.0], says="`m`.*list", hint="`np.array.m.`.*NamedTuple or a dataclass")
+def test_dicts_as_arguments():
     refused(lambda m: m["a"], {"a": 1.0}, says="`m`.*dict", hint="NamedTuple or a dataclass")
-    refused(lambda m: m[0][0], ([1.0, 2.0],), says=r"`m\[0\]`.*list", hint=r"`np.array\(m\[0\]\)`")
-    refused(lambda m: m[0], numba.typed.List([1.0, 2.0]), says="`m`.*list", hint="`np.array.*m")
-    refused(
-        lambda m: m["a"],
-        numba.typed.Dict.empty(numba.types.unicode_type, numba.float64),
-        says="`m`.*dict",
-        hint="NamedTuple or a dataclass",
-    )

@@ -101,6 +101,30 @@ def other_methods(x, n):
     return len(e) * d[n] + last * value * e[1] + same * x + (e != d) * x * x
 
 
+def stored_while_it_is_read(x, n):
+    d = {1: x, 2: x, 3: x * x}
+    total = 0.0
+    for v in d.values():
+        d[2] = 3.0 * x
+        d[1] = v * x
+        total = total * x + v
+    for i, (k, v) in enumerate(d.items()):
+        d[3] = d[k] + i * n
+        total += k * v
+    return total + d[1]
+
+
+def never_stored(x, n):
+    d = Dict.empty(types.int64, types.float64)
+    e = Dict.empty(types.unicode_type, types.float64)
+    total = x
+    for k, v in d.items():
+        total += k * v
+    for name in e:
+        total += len(name) * x
+    return d[4] * x if 4 in d else total * n
+
+
 def comprehension(x, n):
     d = {k: x * k for k in range(n + 1)}
     total = 1.0
@@ -269,6 +293,7 @@ def missing_keys_are_caught(x, n):
 
 PROGRAMS = [
     *(display, of_several_types, overwritten, deleted, computed_keys, read_in_other_ways, loops, other_methods),
+    *(stored_while_it_is_read, never_stored),
     *(comprehension, keys_of_tuples, keys_of_strings, keys_that_are_floats, of_arrays, of_tuples, of_lists),
     *(
         missing_keys_are_caught,

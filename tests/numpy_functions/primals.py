@@ -28,7 +28,7 @@ from zygote_py.numpy_functions.sorting import sorting
 from zygote_py.numpy_functions.statistics import statistics
 
 PARTS = {reductions, sums, sorting, selecting, signals, statistics}
-REPLACED = {op for op, template in implemented().items() if sys.modules[template.__module__] in PARTS}
+REPLACED = {op for op, (template, *_) in implemented().items() if sys.modules[template.__module__] in PARTS}
 REPLACED -= {np.sum, np.prod, max, min}  # of which the compiler knows some forms itself
 
 

@@ -74,8 +74,9 @@ def function_text(
 
 
 def _passed_on(function: Function) -> frozenset[Value]:
-    """Return the lists that are passed to a routine or returned; Numba cannot infer their type from `append`."""
-    passed: set[Value] = set()
+    """Return the lists that are passed to a routine or returned, or that stay empty; `append` does not tell their type."""
+    filled = {instr.args[0] for instr in function.instrs() if instr.op is ops.push}
+    passed: set[Value] = {instr for instr in function.instrs() if instr.op is ops.stack and instr not in filled}
     for node in function.nodes():
         if isinstance(node, Return) or (
             isinstance(node, Instr) and (isinstance(node.op, Routine) or node.op is ops.pack)

@@ -109,7 +109,7 @@ class Lowering(Variables):
         forward_jumps(self.function)
         merge_blocks(self.function)
         unrotate_loops(self.function)
-        dicts.remove_checks(self.function)
+        dicts.settle_loops(self.function)
         clean_up(self.function)
         lists.hoist_lengths(self.function)
         shared_copies.check_copied(self.function, self.copied_if_needed, is_routine=self._is_routine)

@@ -25,8 +25,8 @@ from zygote_py.base import statements as st
 from zygote_py.frontend.expressions.displays import with_tuples
 from zygote_py.frontend.graphs.exceptions import divisions
 from zygote_py.frontend.graphs.graph import targets
-from zygote_py.frontend.values import leaves_of
-from zygote_py.ir import Routine, Type, identifier, is_identifier
+from zygote_py.frontend.values import is_dict, leaves_of
+from zygote_py.ir import Routine, Type, identifier, is_identifier, leaf_types
 from zygote_py.ir.analysis import reach
 
 # The limit on all copies of a function that is called in several places, in Numba's statements, of which a line of
@@ -223,5 +223,5 @@ def _no_routine(function: st.TypedFunction) -> str:
         if numba_adapter.is_object(type_):
             return "an object of a jitclass"
         if any(isinstance(leaf, types.List | types.ListType) for leaf in leaves_of(type_)):
-            return "a list"
+            return "a dict" if any(map(is_dict, leaf_types(type_))) else "a list"
     return ""

@@ -225,12 +225,14 @@ class OverDict(Iteration):
         assert self.size is not None
         now = emit.emit(builtins.len, (parts.slots,), INT)
         emit.emit(ops.check_same_size, (now, self.size), types.none)
+        slot = emit.emit(ops.getitem, (self.order_of_keys, k), INT, "slot")
+        key = LoweredValue(own.key_type, emit.emit_each(ops.getitem, parts.keys, own.key_type, slot).leaves)
         found: list[Operand] = []
         if not isinstance(self.dict.type, types.DictValuesIterableType):
-            slot = emit.emit(ops.getitem, (self.order_of_keys, k), INT, "slot")
-            found += emit.emit_each(ops.getitem, parts.keys, own.key_type, slot).leaves
+            found += key.leaves
         if isinstance(self.dict.type, types.DictItemsIterableType | types.DictValuesIterableType):
-            slot = emit.emit(ops.getitem, (self.order, k), INT, "slot")
+            current = (parts.slots, _key(emit, self.dict, key), self.order, k)
+            slot = emit.emit(ops.slot_now, current, INT, "slot")
             found += emit.emit_each(ops.getitem, parts.values, own.value_type, slot).leaves
         return LoweredValue(self.element_type, tuple(found))
 
@@ -238,17 +240,29 @@ class OverDict(Iteration):
 _ORDER = types.Array(INT, 1, "C")
 
 
-def remove_checks(function: Function) -> None:
-    """Remove the checks that a dict has kept its size in a loop, where the loop adds and removes nothing."""
-    if not any(instr.op is ops.check_same_size for instr in function.instrs()):
+def settle_loops(function: Function) -> None:
+    """Take the slots in a loop over a dict from their order if the loop stores nothing to the dict, else look them up.
+
+    In the first case the dict keeps its size, too, and the checks of that are removed.
+    """
+    if not any(instr.op in _IN_LOOPS for instr in function.instrs()):
         return
-    memory = Memory(function)
-    for loop in loop_nest(function).loops:
-        for block in loop.blocks:
-            for instr in [each for each in block.instrs if each.op is ops.check_same_size]:
+    memory, nest = Memory(function), loop_nest(function)
+    for block in function.blocks:
+        loop = nest.innermost(block)
+        for instr in [each for each in block.instrs if each.op in _IN_LOOPS]:
+            if instr.op is ops.slot_now:
+                slots, key, order, k = instr.args
+            else:
                 (slots,) = instr.args[0].args  # type: ignore[union-attr]
-                if not any(writer in loop.values for writer in memory.writers(slots)):
-                    block.instrs.remove(instr)
+            is_constant = loop is None or not any(writer in loop.values for writer in memory.writers(slots))
+            if instr.op is ops.slot_now:
+                instr.op, instr.args = (ops.getitem, (order, k)) if is_constant else (ops.slot_of, (slots, key))
+            elif is_constant:
+                block.instrs.remove(instr)
+
+
+_IN_LOOPS = (ops.slot_now, ops.check_same_size)
 
 
 def over(value: LoweredValue) -> OverDict:
