@@ -59,6 +59,8 @@ def _follow(value: Any, steps: list[str]) -> Any:
             return slots_by_order(value)
         case "cell":
             return np.array([_follow(value, rest)])
+        case "row":
+            return np.expand_dims(_follow(value, rest), 0)
         case "box":
             return [_follow(value, rest)]
         case _ if step.startswith(":"):

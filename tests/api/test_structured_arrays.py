@@ -231,6 +231,67 @@ def test_the_argument_ends_as_the_function_leaves_it():
     np.testing.assert_allclose(left["y"], expected["y"], rtol=1e-14)
 
 
+def doubled(array):
+    made = array.copy()
+    for path in float_fields(array):
+        at(made, path)[...] *= 2.0
+    return made
+
+
+@pytest.mark.parametrize("given", [bodies()[1], cells()[0], nested()[1]], ids=["scalars", "arrays", "records"])
+def test_gradients_of_records_are_records(given):
+    def of_scalars(r, x):
+        return r.x * r.n * x * x + r.y**3
+
+    def of_arrays(r, x):
+        return (r.p * r.p).sum() * r.m * x * x + r.p[1]
+
+    def of_records(r, x):
+        s = r.a
+        return s.x * s.y * r.m * x * x + s.n
+
+    function = {BODY: of_scalars, CELL: of_arrays, NESTED: of_records}[given.dtype]
+    one = np.zeros(1, given.dtype)
+    one[0] = given
+    compiled = njit(function)
+    expected, of_x = differences(lambda a, x: compiled(a[0], x), one, 1.5)
+    df = gradient(function)
+    found, found_x = df(given, 1.5)
+    assert isinstance(found, np.void)
+    assert_close(np.array([found], given.dtype), expected)
+    assert math.isclose(found_x, of_x, rel_tol=1e-6)
+
+    @njit
+    def inside(r, x):
+        first, _ = df(r, x)
+        other, _ = df(r, 2.0 * x)
+        return first, other
+
+    first, other = inside(given, 1.5)  # arrays of one record
+    assert_close(first, expected)
+    assert_close(other, np.array([df(given, 3.0)[0]], given.dtype))
+
+    tangent = expected[0]
+    total = sum((at(expected, path) ** 2).sum() for path in float_fields(expected))
+    assert math.isclose(zg.jvp(function, (given, 1.5), (tangent, 0.5))[1], total + 0.5 * of_x, rel_tol=1e-6)
+
+    def twice(r, x):
+        return gradient(function, wrt=1)(r, x)
+
+    mixed, _ = gradient(twice)(given, 1.5)
+    path = next(float_fields(expected))
+    up, down = one.copy(), one.copy()
+    first = (0,) * at(one, path).ndim
+    at(up, path)[first] += 1e-4
+    at(down, path)[first] -= 1e-4
+    slope = (df(up[0], 1.5)[1] - df(down[0], 1.5)[1]) / 2e-4
+    assert math.isclose(at(np.array([mixed], given.dtype), path)[first], slope, rel_tol=1e-6, abs_tol=1e-7)
+    assert_close(np.array([gradient(function, wrt=0)(given, 1.5)], given.dtype), expected)
+    assert_close(np.array([value_and_gradient(function)(given, 1.5)[1][0]], given.dtype), expected)
+    held = gradient(lambda pair, x: function(pair[1], x) * pair[0])((2.0, given), 1.5)[0]
+    assert_close(np.array([held[1]], given.dtype), doubled(expected))
+
+
 def test_records_of_the_caller():
     record = bodies()[1]
     found = gradient(lambda r, x: r.x * r.n * x * x, wrt=1)(record, 2.0)
@@ -255,7 +316,6 @@ def test_refusals():
         return np.flip(a)[0].x * x
 
     refused(lambda: gradient(written, wrt=1)(bodies()[0], 2.0), "is written to")
-    refused(lambda: gradient(lambda r, x: r.x * x)(bodies()[0], 2.0), "with respect to a record")
     refused(lambda: gradient(in_any_order)(bodies(), 2.0), "not supported")
     refused(lambda: gradient(as_a_whole)(bodies(), 2.0), "not supported")
     refused(lambda: zg.hessian(reads, wrt=0)(bodies(), 2.0), "not supported")

@@ -187,21 +187,19 @@ def _formed(b: Builder, type: Type, gradient: Operand, argument: Operand) -> tup
         whole = with_components(type, tuple(kind for _, kind in formed))
         together = with_components(type, tuple(part.type for part, _ in formed))
         return b.call(ops.pack, *(part for part, _ in formed), type=together), whole
-    if is_record(type):
-        raise refuse(
-            "the gradient with respect to a record is not supported", None, "pass a structured array, or leave it out"
-        )
     count = len(leaves_of(type))
     parts = [gradient] if count == 1 else list(b.items(gradient))
     kind = gradient_type(type, [part.type for part in parts])
     if isinstance(kind, types.NoneType):
         return NONE, kind
-    if is_structured(type):  # zeros for fields that are no floats
+    if is_structured(type) or is_record(type):  # zeros for fields without floats
         arrays = [argument] if count == 1 else b.items(argument)
         for number, (part, array) in enumerate(zip(parts, arrays, strict=True)):
             if isinstance(part.type, types.NoneType):
-                parts[number] = b.call(np.zeros_like, array, type=array.type)
-        return parts[0] if count == 1 else b.pack(parts), kind
+                is_array = isinstance(array.type, types.Array)
+                parts[number] = b.call(np.zeros_like, array, type=array.type) if is_array else array
+        parts = parts[is_record(type) :]  # without the place
+        return parts[0] if len(parts) == 1 else b.pack(parts), kind
     if numba_adapter.is_object(type):
         return _formed_object(b, kind, [_content(b, part) for part in parts]), kind
     own: Any = dict_of(type)
@@ -231,7 +229,7 @@ def _formed_object(b: Builder, kind: Any, values: list[Operand]) -> Operand:
     return made(kind)
 
 
-def made_whole(b: Builder, parts: Operand, type: Type) -> Operand:
+def made_whole(b: Builder, parts: Operand, type: Any) -> Operand:
     """Return the lists and dicts of a value of this type that consists of such parts."""
     if not holds_container(type):
         return parts
@@ -240,15 +238,14 @@ def made_whole(b: Builder, parts: Operand, type: Type) -> Operand:
         return b.call(ops.pack, *made, type=type)
     held = [parts] if count_of(type) == 1 else b.items(parts)
     if is_structured(type):
-        return _made_records(b, type, held)
+        extents = [b.call(ops.dim, held[0], Const(axis, types.int64), type=types.int64) for axis in range(type.ndim)]
+        return _made_records(b, type, held, extents)
     return b.call(ops.given, Const(template_of(type), types.pyobject), *held, type=type)
 
 
-def _made_records(b: Builder, type: Any, parts: Sequence[Operand]) -> Operand:
-    """Return a structured array with these fields; those that are no floats are zero."""
-    extents = [b.call(ops.dim, parts[0], Const(axis, types.int64), type=types.int64) for axis in range(type.ndim)]
-    dtype = Const(type.dtype.dtype, types.pyobject)
-    made = b.call(ops.new_records, dtype, *extents, type=type, hint="records")
+def _made_records(b: Builder, type: Any, parts: Sequence[Operand], extents: Sequence[Operand]) -> Operand:
+    """Return a structured array with these fields; those without floats are zero."""
+    made = b.call(ops.new_records, Const(type.dtype.dtype, types.pyobject), *extents, type=type, hint="records")
     for part, path in zip(parts, paths_of(type), strict=True):
         if carries_adjoint(part.type):
             field = b.call(ops.taken, made, _text(path), type=part.type)

@@ -170,7 +170,9 @@ def _tangent_of_container(script: Script, name: str, text: str, kind: Any, chang
         script.add(f"if {change}.shape != {text}.shape:", f"    raise ValueError({message!r})")
         return change
     if is_record(kind):
-        raise _misfit(name, kind, given, loc)
+        if given != kind:
+            raise _misfit(name, kind, given, loc)
+        return change
     whole, each = script.fresh("t"), script.fresh("k")
     is_dict = dict_of(kind) is not None
     if is_dict != (dict_of(given) is not None) or is_dict == is_list(given):

@@ -473,6 +473,8 @@ def _follow(value: ast.expr, steps: Sequence[str], call: _Call, depth: int) -> a
             return call(ops.slots_by_order, value)
         case "cell":
             return call(np.array, ast.List([_follow(value, rest, call, depth)]))
+        case "row":
+            return call(np.expand_dims, _follow(value, rest, call, depth), ast.Constant(0))
         case "box":
             return ast.List([_follow(value, rest, call, depth)])
         case _ if step.startswith("="):

@@ -74,7 +74,7 @@ def function_text(
 
 
 def _passed_on(function: Function) -> frozenset[Value]:
-    """Return the lists that are passed to a routine or returned, or that stay empty; `append` does not tell their type."""
+    """Return the lists that are passed to a routine, returned or left empty: `append` does not tell their type."""
     filled = {instr.args[0] for instr in function.instrs() if instr.op is ops.push}
     passed: set[Value] = {instr for instr in function.instrs() if instr.op is ops.stack and instr not in filled}
     for node in function.nodes():

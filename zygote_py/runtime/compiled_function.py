@@ -33,6 +33,7 @@ from zygote_py.base import PARTS, Capture, Names, are_unchanged, load_extensions
 from zygote_py.cache import Kernel, MachineCode, find, folder_in_use, guard_callers
 from zygote_py.compiler import Form, Request, check_fit, expanded, misfit, named_in_module, star_of, starred_dispatcher
 from zygote_py.ir import Type, parse_types
+from zygote_py.runtime.records import holds_record, with_records
 from zygote_py.runtime.state import Fewer, Generation, Outdated, passing
 from zygote_py.runtime.tracebacks import is_of_the_user, shortened, shortening
 
@@ -115,7 +116,17 @@ class DerivativeFunction(Generic[P, R]):
             self._readers = tuple(capture.read for capture in others)
             self._values = tuple(capture.value for capture in others)
             count = len(self._request.signature.parameters)
-            self._quick = self.form.finishing(passing(now, count) if now.hidden else now.dispatcher, count)
+            self._quick = self._finished(passing(now, count) if now.hidden else now.dispatcher, count)
+
+    def _finished(self, function: Callable[..., Any], count: int) -> Callable[..., Any]:
+        """Return the function that calls from Python run, given the compiled function of `count` arguments."""
+        made = self.form.finishing(function, count)
+        takes_records = self._request.form is None and any(map(holds_record, self._now.compiled))
+        return functools.partial(self._called_with_records, made) if takes_records else made
+
+    def _called_with_records(self, function: Callable[..., Any], *args: Any) -> Any:
+        count = len(self._request.signature.parameters)
+        return with_records(function(*args), self._request, tuple(map(numba_adapter.typeof, args[:count])))
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Return the derivative at these arguments."""
@@ -272,8 +283,9 @@ class DerivativeFunction(Generic[P, R]):
                 captured = now.captured()
                 if numba_adapter.jit_is_disabled():
                     types_ = (*self._types(args), *map(numba_adapter.typeof, captured))
-                    return self._kernel_of(now, types_).interpreted(*args, *captured)
-                function = self.form.finishing(now.dispatcher or self._dispatcher(now), len(args) + len(captured))
+                    function = self._finished(self._kernel_of(now, types_).interpreted, len(args) + len(captured))
+                    return function(*args, *captured)
+                function = self._finished(now.dispatcher or self._dispatcher(now), len(args) + len(captured))
                 return function(*args, *captured)
             except Outdated:
                 continue

@@ -20,8 +20,10 @@ from numba import types
 from numba.typed import List
 
 from zygote_py import numba_adapter
+from zygote_py.adjoints.analysis import rank_of
 from zygote_py.frontend.values.bundles import (
     dict_of,
+    field_leaves,
     fields_of_record,
     is_list,
     is_record,
@@ -62,7 +64,8 @@ def _steps(type: Any) -> Iterator[tuple[str, ...]]:
         yield from (("values", *steps) for steps in _steps(own.value_type))
     elif is_record(own):
         yield ("first",)
-        yield from (("cell", *steps) for steps in _field_steps(own))
+        for leaf, steps in zip(field_leaves(own, 1), _field_steps(own), strict=True):
+            yield ("cell" if rank_of(leaf) == 1 else "row", *steps)
     elif is_structured(own):
         yield from _field_steps(own.dtype)
     elif numba_adapter.is_object(own):
@@ -89,8 +92,8 @@ def gradient_type(type: Any, parts: Sequence[Type]) -> Type:
     if all(isinstance(part, types.NoneType) for part in parts):
         return types.none
     own: Any = plain(type)
-    if is_structured(own):
-        return types.Array(own.dtype, own.ndim, "C")
+    if is_structured(own) or is_record(own):
+        return types.Array(own, 1, "C") if is_record(own) else types.Array(own.dtype, own.ndim, "C")
     if is_list(own):
         inner = _inner(own.dtype, [getattr(part, "dtype", part) for part in parts])
         made: Type = types.ListType(inner) if isinstance(own, types.ListType) else _list_of(inner)
