@@ -437,7 +437,7 @@ class DerivativeFunction(Generic[P, R]):
     def _diagnose(self, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> None:
         """Raise another error if the arguments are the cause of `error`: their values say more than their types."""
         if not self._star:
-            is_of_list = isinstance(error, DifferentiationError) and re.match("Numba.*list\\(", error.message)
+            is_of_list = isinstance(error, DifferentiationError) and re.match(r"Numba.*(list|Record)\(", error.message)
             self._types(self._bind(args, kwargs), lists=not is_of_list)  # where Numba takes an array, but no list
 
     def _expanded(self, count: int) -> DerivativeFunction[..., Any]:

@@ -115,7 +115,7 @@ def _found(value: Any, denied: tuple[type, ...]) -> tuple[tuple[int | str, ...],
     if isinstance(kind, types.List) and any(isinstance(each, types.Array) for each in _elements(kind)):
         return (), "a list of arrays", "convert it: `numba.typed.List({x})`, or pass a tuple"
     if isinstance(kind, types.List) and isinstance(kind.dtype, types.List):
-        return (), "a list of lists", "convert them: `numba.typed.List([numba.typed.List(v) for v in {x}])`"
+        return (), "a list of lists", "convert it: `np.array({x})`, or to a `numba.typed.List` of such lists"
     return None if is_fine else ((), _described(value), _instead(value))
 
 
