@@ -117,7 +117,7 @@ def test_directions_name_the_arguments_of_the_function():
         zg.jvp(weighted, (ONE, ONE), (Series(), None))
     with pytest.raises(DifferentiationError, match="the tangent of `x` is an array of Python objects"):
         zg.jvp(lambda x: x * x, ONE, ONE.astype(object))
-    with pytest.raises(DifferentiationError, match="the tangent of `x`, .*is of type .*list"):
+    with pytest.raises(DifferentiationError, match=r"the tangent of `x`, .*is of type .*list"):
         zg.hvp(weighted)(ONE, ONE, [1.0])
 
 

@@ -307,3 +307,22 @@ def refused(function: Callable[..., Any], *args: Any, says: str, hint: str) -> N
 
 def test_a_list_as_result():
     refused(lambda x: [x], 2.0, says="list as the result", hint="np.array")
+
+
+def test_a_list_that_was_not_made_in_an_iteration():
+    def f(x, n):
+        y = x
+        for i in range(-2, n):
+            k = 0
+            while True:
+                k += 1
+                if k > i:
+                    break
+                s = [y * x]
+                s.append(x)
+                if y <= 10.0 * k:
+                    y = s[0] * s[1]
+                    break
+        return y
+
+    check_derivatives(f, 1.25, 3, routes=ALL_ROUTES)

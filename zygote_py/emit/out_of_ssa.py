@@ -35,6 +35,7 @@ from zygote_py.ir import (
     Value,
     grouped,
     liveness,
+    ops,
     reach,
 )
 
@@ -83,7 +84,7 @@ def assign_variables(
                 webs.join(phi, operand)
     of = webs.variables()
     variables = Variables(of, unset=_may_be_unset(phis))
-    zeros: dict[Variable, None] = {}
+    read: list[Operand] = []  # where nothing may have been assigned
     for block in function.blocks:
         for phi in block.phis:
             if phi in counters:
@@ -92,10 +93,16 @@ def assign_variables(
                 if isinstance(operand, Undef) or (isinstance(operand, Value) and of[operand] is of[phi]):
                     continue
                 variables.copies.setdefault((pred, block), []).append(Copy(of[phi], operand))
-                if operand in variables.unset and isinstance(operand, Value):
-                    source = of[operand]
-                    if not any(isinstance(member, Param) for member in source.members):  # parameters are always set
-                        zeros[source] = None
+                read.append(operand)
+        for instr in block.instrs:
+            if instr.op is ops.pack or ops.of(instr.op).role in ops.FILLS:
+                read += instr.args
+    found = (of[operand] for operand in read if operand in variables.unset and isinstance(operand, Value))
+    zeros = {
+        variable: None
+        for variable in found
+        if not any(isinstance(member, Param) for member in variable.members)  # parameters are always set
+    }
     variables.zeros = list(zeros)
     return variables
 
