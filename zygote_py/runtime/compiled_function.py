@@ -120,9 +120,11 @@ class DerivativeFunction(Generic[P, R]):
 
     def _finished(self, function: Callable[..., Any], count: int) -> Callable[..., Any]:
         """Return the function that calls from Python run, given the compiled function of `count` arguments."""
-        made = self.form.finishing(function, count)
+        return self._giving_records(self.form.finishing(function, count))
+
+    def _giving_records(self, function: Callable[..., Any]) -> Callable[..., Any]:
         takes_records = self._request.form is None and any(map(holds_record, self._now.compiled))
-        return functools.partial(self._called_with_records, made) if takes_records else made
+        return functools.partial(self._called_with_records, function) if takes_records else function
 
     def _called_with_records(self, function: Callable[..., Any], *args: Any) -> Any:
         count = len(self._request.signature.parameters)
@@ -283,8 +285,7 @@ class DerivativeFunction(Generic[P, R]):
                 captured = now.captured()
                 if numba_adapter.jit_is_disabled():
                     types_ = (*self._types(args), *map(numba_adapter.typeof, captured))
-                    function = self._finished(self._kernel_of(now, types_).interpreted, len(args) + len(captured))
-                    return function(*args, *captured)
+                    return self._giving_records(self._kernel_of(now, types_).interpreted)(*args, *captured)
                 function = self._finished(now.dispatcher or self._dispatcher(now), len(args) + len(captured))
                 return function(*args, *captured)
             except Outdated:
