@@ -179,6 +179,36 @@ def test_an_object_gives_a_named_tuple_of_its_class():
     assert found._fields == ("a", "n", "v")
 
 
+@jitclass([("s", Spring.class_type.instance_type), ("w", types.float64), ("flag", types.boolean)])
+class Chain:
+    def __init__(self, s, w, flag):
+        self.s = s
+        self.w = w
+        self.flag = flag
+
+
+@jitclass([("values", types.ListType(types.float64)), ("w", types.float64)])
+class Listed:
+    def __init__(self, values, w):
+        self.values = values
+        self.w = w
+
+
+def test_objects_in_objects():
+    def f(o, x):
+        return o.s.energy(x) * o.w * (x if o.flag else 1.0) + o.s.v[1]
+
+    found, dx = gradient(f)(Chain(Spring(2.0, 3, np.array([1.0, 2.0])), 4.0, True), 2.0)
+    assert plain(found) == ((96.0, None, [0.0, 1.0]), 48.0, None)
+    assert dx == 3 * 2.0 * 3 * 4.0 * 4.0
+    assert found.s._fields == ("a", "n", "v")
+    listed, _ = gradient(lambda o, x: o.values[1] * o.w * x)(Listed(typed(1.0, 2.0), 3.0), 5.0)
+    assert plain(listed) == ([0.0, 15.0], 10.0)
+    for given, tangent in [(Chain(Spring(2.0, 3, np.ones(2)), 4.0, True), ((1.0, None, None), 1.0, None))]:
+        refused(lambda given=given, tangent=tangent: zg.jvp(f, (given, 2.0), (tangent, 1.0)), "objects or lists in it")
+        assert zg.jvp(f, (given, 2.0), (None, 1.0))[1] == 288.0
+
+
 def test_other_keys_and_values():
     texts = typed_dict({"b": 2.0, "a": 3.0})
     assert plain(gradient(lambda d, x: d["a"] * d["b"] ** 2 * x)(texts, 2.0)) == ({"b": 24.0, "a": 8.0}, 12.0)
@@ -366,8 +396,10 @@ def test_other_kinds_of_derivatives():
         lambda: zg.jacobian(weighted, wrt=0)(s, 3.0),
         lambda: zg.hvp(weighted)(s, 3.0, (s, 1.0)),
         lambda: zg.pullback(weighted, s, 3.0),
+        lambda: zg.check_gradient(weighted, s, 3.0),
+        lambda: zg.check_gradient(of_object, Spring(2.0, 3, np.ones(2)), 3.0),
     ):
-        refused(call, "not supported")
+        refused(call, "not supported|does not take")
 
 
 def test_lists_that_numba_does_not_take():

@@ -191,6 +191,13 @@ def check_gradient(
     loc = Loc(func.__code__.co_filename, func.__code__.co_firstlineno)
     check_fit(func, args, {})
     bound = inspect.signature(func).bind(*args)
+    for number, arg in enumerate(args):
+        for path, leaf in structures.leaves(f"argument {number}", arg):
+            if _is_container(leaf):
+                hint = "compare with differences of one number or array in it"
+                raise refuse(
+                    f"`check_gradient` does not take {path}, a value of type `{type(leaf).__name__}`", loc, hint
+                )
     bound.apply_defaults()
     check = _Check(f, func, loc, tuple(bound.args), wrt, rtol, atol, most, has_aux, np.random.default_rng(seed))
     report = GradientReport(func.__name__, tuple(check.entries(forward)))
@@ -199,6 +206,13 @@ def check_gradient(
         error.report = report  # type: ignore[attr-defined]
         raise error
     return report
+
+
+def _is_container(value: Any) -> bool:
+    """Return whether this is a list, a dict, a record, a structured array or an object of a jitclass."""
+    containers = list | numba.typed.List | numba.typed.Dict | np.void
+    is_structured = isinstance(value, np.ndarray) and value.dtype.names is not None
+    return isinstance(value, containers) or is_structured or hasattr(value, "_numba_type_")
 
 
 class _Check:

@@ -27,6 +27,7 @@ from zygote_py.frontend.values import (
     holds_container,
     is_record,
     is_structured,
+    is_tuple,
     is_whole,
     key_has_floats,
     leaves_of,
@@ -201,7 +202,7 @@ def _formed(b: Builder, type: Type, gradient: Operand, argument: Operand) -> tup
         parts = parts[is_record(type) :]  # without the place
         return parts[0] if len(parts) == 1 else b.pack(parts), kind
     if numba_adapter.is_object(type):
-        return _formed_object(b, kind, [_content(b, part) for part in parts]), kind
+        return _formed_object(b, type, kind, [_content(b, part) for part in parts]), kind
     own: Any = dict_of(type)
     if own is not None:  # with the keys of the argument
         keys = 1 + key_has_floats(own) + len(leaves_of(own.key_type))
@@ -217,16 +218,26 @@ def _content(b: Builder, cell: Operand) -> Operand:
     return b.call(ops.getitem, cell, Const(0, types.int64), type=element_of(cell.type))
 
 
-def _formed_object(b: Builder, kind: Any, values: list[Operand]) -> Operand:
-    """Return the NamedTuple of the values of the fields, tuples among these put together."""
+def _formed_object(b: Builder, type: Any, kind: Any, contents: Sequence[Operand]) -> Operand:
+    """Return the NamedTuple of the gradients of the fields of an object, of which these are the parts."""
+    rest = list(contents)
 
-    def made(type: Any) -> Operand:
-        if isinstance(type, types.BaseTuple):
-            return b.call(ops.pack, *map(made, components_of(type)), type=type)
-        return rest.pop(0)
+    def made(field: Type, wanted: Any) -> Operand:
+        if is_tuple(field):
+            parts = [made(*each) for each in zip(components_of(field), components_of(wanted), strict=True)]
+            return b.call(ops.pack, *parts, type=wanted)
+        taken = [rest.pop(0) for _ in leaves_of(field)]
+        if isinstance(wanted, types.NoneType):
+            return NONE
+        if numba_adapter.is_object(field):
+            return _formed_object(b, field, wanted, [_content(b, part) for part in taken])
+        if len(taken) > 1:
+            raise refuse(f"the gradient of a field of type {field} is not supported", None, "pass it as an argument")
+        return taken[0]
 
-    rest = list(values)
-    return made(kind)
+    fields = numba_adapter.fields_of_object(type).values()
+    values = [made(*each) for each in zip(fields, components_of(kind), strict=True)]
+    return b.call(ops.pack, *values, type=kind)
 
 
 def made_whole(b: Builder, parts: Operand, type: Any) -> Operand:

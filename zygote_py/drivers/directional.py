@@ -157,6 +157,8 @@ def _tangent_of_container(script: Script, name: str, text: str, kind: Any, chang
         fields = numba_adapter.fields_of_object(kind)
         if not isinstance(given, types.BaseTuple) or len(components_of(given)) != len(fields):
             raise _misfit(name, kind, given, loc)
+        if any(is_whole(field) for field in fields.values()):
+            raise refuse(f"tangents of `{name}`, an object with objects or lists in it, are not supported", loc)
         pairs = zip(fields.items(), parts(change, given), strict=True)
         made = [
             tangent_for(script, f"{name}.{field}", f"{text}.{field}", inner, other, own, loc)
