@@ -80,10 +80,11 @@ def type_text(t: Type) -> str:
     if t in _TEXT:
         return _TEXT[t]
     match t:
-        case types.Array() if type(t) is types.Array and t.aligned:
+        case types.Array() if type(t) is types.Array:
             layout = "" if t.layout == "C" else str(t.layout)
             readonly = "" if t.mutable else "readonly "
-            return f"{readonly}{type_text(t.dtype)}[{', '.join(':' * t.ndim)}]{layout}"
+            unaligned = "" if t.aligned else "unaligned "
+            return f"{readonly}{unaligned}{type_text(t.dtype)}[{', '.join(':' * t.ndim)}]{layout}"
         case types.UniTuple() | types.Tuple():
             items = [type_text(item) for item in t.types]
             return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
@@ -136,15 +137,17 @@ def itemsize(type: Any) -> int:
 
 
 def copied_type(type: Type) -> Type:
-    """Return the type of a copy of an array."""
+    """Return the type of a copy of an array. For Numba, no copy of an unaligned array is aligned."""
     if not isinstance(type, types.Array):
         return type
-    return types.Array(type.dtype, type.ndim, "F" if type.layout == "F" else "C")
+    made: Type = type.copy(layout="F" if type.layout == "F" else "C", readonly=False)
+    return made
 
 
 def writable(type: Type) -> Type:
     """Return the writable variant of an array type, and any other type unchanged."""
-    return types.Array(type.dtype, type.ndim, type.layout) if isinstance(type, types.Array) else type
+    made: Type = type.copy(readonly=False) if isinstance(type, types.Array) else type
+    return made
 
 
 def is_a(type: Type, wanted: Type) -> bool:
@@ -156,7 +159,7 @@ def is_a(type: Type, wanted: Type) -> bool:
         return len(items) == len(others) and all(map(is_a, items, others))
     if not isinstance(type, types.Array) or not isinstance(wanted, types.Array):
         return type == wanted
-    same = (type.dtype, type.ndim, type.aligned) == (wanted.dtype, wanted.ndim, wanted.aligned)
+    same = (type.dtype, type.ndim) == (wanted.dtype, wanted.ndim) and (type.aligned or not wanted.aligned)
     return same and wanted.layout in (type.layout, "A") and (type.mutable or not wanted.mutable)
 
 
@@ -181,7 +184,11 @@ def parse_type(s: str) -> Type:
     if s.startswith("readonly "):
         array = parse_type(s.removeprefix("readonly "))
         if isinstance(array, types.Array):
-            return types.Array(array.dtype, array.ndim, array.layout, readonly=True)
+            return types.Array(array.dtype, array.ndim, array.layout, readonly=True, aligned=array.aligned)
+    if s.startswith("unaligned "):
+        array = parse_type(s.removeprefix("unaligned "))
+        if isinstance(array, types.Array):
+            return types.Array(array.dtype, array.ndim, array.layout, aligned=False)
     if found := re.fullmatch(r"array\((\w+), (\d+)d, ([CFA])\)", s):
         return types.Array(_scalar(found[1], s), int(found[2]), _LAYOUTS[found[3]])
     if found := re.fullmatch(r"(\w+)\s*\[([:\s,1]*)\]\s*([CFA]?)", s):

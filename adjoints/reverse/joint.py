@@ -409,7 +409,7 @@ class _Join:
         for root in (root for root in self.active if root in self.rewinding.chosen):
             for seen in self.memory.seen_outside(root):
                 assert isinstance(seen.type, types.Array)
-                kind = types.Array(seen.type.dtype, seen.type.ndim, "C")
+                kind = seen.type.copy(layout="C", readonly=False)
                 final = Instr(np.copy, (seen,), kind, f"{seen.hint}_after")
                 self.last.instrs.append(final)
                 returning.instrs.append(Instr(ops.setitem, (seen, final), types.none))

@@ -18,7 +18,20 @@ from numba import types
 
 from zygote_py.adjoints.analysis import Activity, has_shadow, is_list, is_number
 from zygote_py.adjoints.reverse.calls import Call
-from zygote_py.ir import Function, Instr, InternalError, Operand, Param, Phi, Type, Undef, Value, is_view, ops, zero
+from zygote_py.ir import (
+    Function,
+    Instr,
+    InternalError,
+    Operand,
+    Param,
+    Phi,
+    Undef,
+    Value,
+    is_view,
+    ops,
+    writable,
+    zero,
+)
 
 
 def add_shadows(
@@ -34,7 +47,7 @@ def add_shadows(
     for param in tuple(function.params):
         if param in activity.shadowed:
             if given and param in activity.asked:
-                shadows[param] = passed = Param(_writable(param.type), _hint(param), param.loc)
+                shadows[param] = passed = Param(writable(param.type), _hint(param), param.loc)
                 function.params.append(passed)
             else:
                 shadows[param] = shadow = _zeros_like(param)
@@ -93,7 +106,7 @@ def _shadow_of(instr: Instr, shadows: dict[Value, Value]) -> Instr:
     args = tuple(_mapped(arg, shadows) if has_shadow(arg.type) else arg for arg in instr.args)
     if instr.op is np.broadcast_to:  # the array NumPy returns must not be written to
         assert isinstance(instr.type, types.Array)
-        type_ = types.Array(instr.type.dtype, instr.type.ndim, instr.type.layout)
+        type_ = writable(instr.type)
         return Instr(ops.spread, args, type_, _hint(instr), instr.loc)
     return Instr(instr.op, args, instr.type, _hint(instr), instr.loc, instr.keywords)
 
@@ -125,12 +138,7 @@ def _mapped(operand: Operand, shadows: dict[Value, Value]) -> Operand:
 
 
 def _zeros_like(array: Value) -> Instr:
-    return Instr(np.zeros_like, (array,), _writable(array.type), _hint(array), array.loc)
-
-
-def _writable(type: Type) -> Type:
-    """Return the type of the shadow of an array that may be read-only."""
-    return types.Array(type.dtype, type.ndim, type.layout) if isinstance(type, types.Array) else type
+    return Instr(np.zeros_like, (array,), writable(array.type), _hint(array), array.loc)
 
 
 def _hint(array: Value) -> str:

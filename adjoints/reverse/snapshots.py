@@ -31,7 +31,7 @@ def keep_contents(function: Function, activity: Activity) -> Kept:
                 if (instr, operand) in kept or not memory.may_be_written_after(made_by or instr, (operand,)):
                     continue
                 assert isinstance(operand.type, types.Array)
-                kind = types.Array(operand.type.dtype, operand.type.ndim, "C")
+                kind = operand.type.copy(layout="C", readonly=False)
                 copy = Instr(np.copy, (operand,), kind, f"{operand.hint or 't'}_kept", instr.loc)
                 kept[instr, operand] = copy
                 copies = before.setdefault(instr, []) if made_by is None else behind.setdefault(made_by, [])

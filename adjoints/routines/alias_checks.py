@@ -179,7 +179,8 @@ def _arguments_with_arrays(function: Function) -> list[_Named]:
         match instr:
             case Instr(op=ops.getitem, args=(Value() as whole, Const(value=int(number)))) if whole in names:
                 if isinstance(whole.type, types.BaseTuple):
-                    names[instr] = names[whole] + item_texts(whole.type)[number]
+                    of_fields = isinstance(whole.type, DisjointType)
+                    names[instr] = names[whole] + ("" if of_fields else item_texts(whole.type)[number])
     return [(each, name) for each, name in names.items() if _holds_arrays(each.type)]
 
 

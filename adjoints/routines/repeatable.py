@@ -27,9 +27,9 @@ from zygote_py.ir import (
     Operand,
     Param,
     Routine,
-    Type,
     Value,
     check_after,
+    copied_type,
     has_memory,
     ops,
     replace_uses,
@@ -62,7 +62,7 @@ def make_repeatable(halves: Halves, results: Iterable[Operand]) -> Halves | None
             whole = isinstance(value.type, types.Array) and (value in memory.seen_outside(root) or value in results)
             if not whole or shared:
                 return None
-            copy = Instr(np.copy, (value,), _copied(value.type), value.hint, value.loc)
+            copy = Instr(np.copy, (value,), copied_type(value.type), value.hint, value.loc)
             halves.last.instrs.append(copy)
             stand_in.type = copy.type
             crossing.append(copy)
@@ -106,13 +106,6 @@ def _written_by(reverse: Function, count: int) -> set[Param] | None:
 def _copy_first(reverse: Function, param: Param) -> None:
     """Make the reverse half work on a copy of a parameter."""
     op: ops.Op = np.copy if isinstance(param.type, types.Array) else ops.copied
-    copy = Instr(op, (param,), _copied(param.type), param.hint, param.loc)
+    copy = Instr(op, (param,), copied_type(param.type), param.hint, param.loc)
     replace_uses(reverse, {param: copy})
     reverse.entry.instrs.insert(0, copy)
-
-
-def _copied(type: Type) -> Type:
-    """Return the type of a copy of an array, or of a list."""
-    if isinstance(type, types.Array):
-        return types.Array(type.dtype, type.ndim, "F" if type.layout == "F" else "C")
-    return type

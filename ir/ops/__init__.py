@@ -5,7 +5,7 @@ functions that the IR needs and for which Python has no callable. `of` returns t
 """
 
 from zygote_py.ir.ops import records
-from zygote_py.ir.ops.containers import SEPARATOR, given, new_records, slots_by_order, taken
+from zygote_py.ir.ops.containers import SEPARATOR, array_of_record, given, new_records, slots_by_order, taken
 from zygote_py.ir.ops.primitives import (
     accumulate,
     check_lengths,
@@ -76,6 +76,7 @@ __all__ = [
     "Operation",
     "Role",
     "accumulate",
+    "array_of_record",
     "check_lengths",
     "check_same_size",
     "checkpointed",

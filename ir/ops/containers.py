@@ -5,6 +5,7 @@
     taken(d, "slots")                 slots_by_order(d)               as in `zygote_py.ir.ops.slots`
     taken(p, "cell.:total")           np.array([p.total])             the memory of a field of an object
     taken(a, "=x")                    a["x"]                          a field of a structured array
+    taken(r, "rows.=x")               array_of_record(r)["x"]         a field of a record, as an array of one
     given(template, l, m)             List([(a, b) for a, b in zip(l, m)])
 
 Inside of the function there are only the parts: arrays, lists and tuples. A path is the text of steps from the outside
@@ -40,6 +41,12 @@ def slots_by_order(keys: Any) -> dict[Any, int]:
 helper(slots_by_order, Effect.ALLOCATE)
 
 
+@primitive(effect=Effect.PURE)
+def array_of_record(record: Any) -> Any:
+    """Return the array of one record that is in the memory of a record."""
+    return np.asarray(record).reshape(1)
+
+
 @primitive(effect=Effect.ALLOCATE)
 def taken(value: Any, path: str) -> Any:
     """Return a part of a value: what is at the end of a path."""
@@ -59,8 +66,8 @@ def _follow(value: Any, steps: list[str]) -> Any:
             return slots_by_order(value)
         case "cell":
             return np.array([_follow(value, rest)])
-        case "row":
-            return np.expand_dims(_follow(value, rest), 0)
+        case "rows":
+            return _follow(array_of_record(value), rest)
         case "box":
             return [_follow(value, rest)]
         case _ if step.startswith(":"):

@@ -8,6 +8,7 @@ import pickle
 import numpy as np
 import pytest
 from numba import njit
+from numba.typed import List
 
 import zygote_py as zg
 from zygote_py import DifferentiationError, gradient, value_and_gradient
@@ -305,9 +306,19 @@ def refused(call, says):
 
 
 def test_refusals():
-    def written(r, x):
-        r.x = x
-        return r.x
+    def written(a, x):
+        a[0].x = x
+        return a[0].x
+
+    def in_a_list(a, x):
+        held = [a[0], a[1]]
+        a[0].x = x * x
+        return held[0].x * x
+
+    def in_a_dict(a, x):
+        held = {0: a[0]}
+        a[0].x = x * x
+        return held[0].x * x
 
     def in_any_order(a, x):
         return (a[np.array([1, 0])]["x"] * x).sum()
@@ -315,7 +326,15 @@ def test_refusals():
     def as_a_whole(a, x):
         return np.flip(a)[0].x * x
 
-    refused(lambda: gradient(written, wrt=1)(bodies()[0], 2.0), "is written to")
+    readonly = bodies()
+    readonly.flags.writeable = False
+    refused(lambda: gradient(written, wrt=1)(readonly, 2.0), "is read-only")
+    refused(lambda: gradient(in_a_list, wrt=1)(bodies(), 2.0), "a list of records")
+    refused(lambda: gradient(in_a_dict, wrt=1)(bodies(), 2.0), "a dict of records")
+    several = List()
+    several.append(bodies())
+    refused(lambda: gradient(lambda s, x: s[0][0].x * x)(several, 2.0), "structured arrays, is not supported")
+    refused(lambda: gradient(lambda s, x: s[0].x * x)([bodies()[0]], 2.0), "structured arrays, is not supported")
     refused(lambda: gradient(in_any_order)(bodies(), 2.0), "not supported")
     refused(lambda: gradient(as_a_whole)(bodies(), 2.0), "not supported")
     refused(lambda: zg.hessian(reads, wrt=0)(bodies(), 2.0), "not supported")
@@ -339,3 +358,79 @@ def test_two_arguments_that_share_memory():
         gradient(f)(both, both, 2.0)
     found = gradient(f)(bodies(), both, 2.0)
     assert found[2] == both[0]["x"]
+
+
+def test_a_record_and_the_array_that_it_is_in():
+    def f(a, r, x):
+        a[0].x = x * r.x
+        return r.x * x
+
+    def with_field(x, r, y):
+        x[0] = y * r.x
+        return r.x * y
+
+    many = bodies()
+    for call in (gradient(f), njit(lambda a, r, x: gradient(f)(a, r, x))):
+        with pytest.raises(ValueError, match="`a` and `r` share memory"):
+            call(many, many[0], 2.0)
+        assert call(many, bodies()[1], 2.0)[2] == many[1]["x"]
+    with pytest.raises(ValueError, match="`x` and `r` share memory"):
+        gradient(with_field)(many["x"], many[1], 2.0)
+    with pytest.raises(ValueError, match="share memory"):
+        gradient(lambda both, x: f(both[0], both[1], x))((many, many[0]), 2.0)
+
+
+def test_a_record_that_is_written_to():
+    def f(r, x):
+        for i in range(3):
+            r.p[i] *= x * r.p[i]
+        r.m = r.p[0] * r.p[2]
+        return r.p[2] * r.m
+
+    given, expected = cells(), cells()
+    p, x = given["p"][1].copy(), 1.3
+    found, slope = gradient(f)(given[1], x)
+    f(expected.view(np.recarray)[1], x)
+    assert_close(given, expected)  # as the function leaves it
+    # p0**2 p2**4 x**3
+    assert np.allclose(found["p"], [2 * p[0] * p[2] ** 4 * x**3, 0.0, 4 * p[0] ** 2 * p[2] ** 3 * x**3], rtol=1e-13)
+    assert found["m"] == 0.0
+    assert math.isclose(slope, 3 * p[0] ** 2 * p[2] ** 4 * x**2, rel_tol=1e-13)
+
+
+def product(a, n):
+    return a[0].x * a[0].y if n == 0 else product(a, n - 1) * a[n].x
+
+
+def product_of(x, n):
+    return x[0] * 2.0 if n == 0 else product_of(x, n - 1) * x[n]
+
+
+def power(r, n):
+    return r.x if n == 0 else power(r, n - 1) * r.y
+
+
+@pytest.mark.parametrize("align", [False, True])
+def test_fields_in_recursive_functions(align):
+    """The fields are kept for the reverse sweep, and Numba takes them for unaligned in most dtypes."""
+    given = bodies().astype(np.dtype(BODY.descr, align=align))
+    x, y = given["x"], given["y"]
+    first = gradient(lambda a: product(a, 3))(given)
+    assert np.allclose(first["x"], x.prod() * y[0] / x)
+    assert np.allclose(first["y"], [x.prod(), 0.0, 0.0, 0.0])
+    second = gradient(lambda a: product_of(a["x"], 3))(given)
+    assert np.allclose(second["x"], 2 * x.prod() / x)
+    assert not second["y"].any()
+    third = gradient(lambda a: power(a[1], 3))(given)
+    assert np.allclose(third["x"], [0.0, y[1] ** 3, 0.0, 0.0])
+    assert np.allclose(third["y"], [0.0, 3 * x[1] * y[1] ** 2, 0.0, 0.0])
+    made = gradient(lambda s: made_inside(s))(1.5)
+    assert math.isclose(made, 4 * 1.5**3, rel_tol=1e-14)
+
+
+def made_inside(s):
+    a = np.zeros(4, BODY)
+    for i in range(4):
+        a[i].x = s
+    a[0].y = 1.0
+    return product(a, 3)

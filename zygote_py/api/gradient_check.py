@@ -195,9 +195,8 @@ def check_gradient(
         for path, leaf in structures.leaves(f"argument {number}", arg):
             if _is_container(leaf):
                 hint = "compare with differences of one number or array in it"
-                raise refuse(
-                    f"`check_gradient` does not take {path}, a value of type `{type(leaf).__name__}`", loc, hint
-                )
+                what = f"{path}, a value of type `{type(leaf).__name__}`"
+                raise refuse(f"`check_gradient` does not take {what}", loc, hint)
     bound.apply_defaults()
     check = _Check(f, func, loc, tuple(bound.args), wrt, rtol, atol, most, has_aux, np.random.default_rng(seed))
     report = GradientReport(func.__name__, tuple(check.entries(forward)))

@@ -310,13 +310,12 @@ def refuse_writes(function: Function, given: Sequence[Type]) -> None:
                     whole[value] = components_of(whole[of])[number]
                 elif isinstance(of.type, types.BaseTuple):  # a closure
                     whole[value] = types.none
-        if value not in whole or is_structured(whole[value]):  # an array may be written to
+        if value not in whole or is_structured(whole[value]) or is_record(whole[value]):  # these may be written to
             continue
         if not (is_whole(whole[value]) or isinstance(value.type, types.List)):
             continue
         if writers := _writers(memory, value):
             kind = "a dict" if dict_of(whole[value]) is not None else "a list"
-            kind = "a record" if is_record(whole[value]) else kind
             kind = "an object" if numba_adapter.is_object(whole[value]) else kind
             raise refuse(
                 f"`{names[value]}`, {kind} from outside of the function, is written to, which is not supported",

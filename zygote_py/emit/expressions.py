@@ -389,6 +389,8 @@ class Expressions:
             case types.UnicodeType():
                 return ast.Constant("")
             case types.Array():
+                if not type.aligned:
+                    return self._unaligned(type)
                 if type.layout == "A":
                     contiguous = self._new(ops.record, type.copy(layout="C"), [ast.Constant(0)] * type.ndim)
                     every_other: list[ast.expr] = [ast.Slice(None, None, ast.Constant(2))] * type.ndim
@@ -402,6 +404,13 @@ class Expressions:
                 return ast.Constant(None)
             case _:
                 raise InternalError(f"emit: there is no zero of type {type}")
+
+    def _unaligned(self, type: types.Array) -> ast.expr:
+        """Return an array without elements that is a field of an array of records, which is not aligned for Numba."""
+        packed = np.dtype([("field", type.dtype.name if type.dtype != types.boolean else "?")])
+        empty = ast.Tuple([ast.Constant(0)] * type.ndim)
+        made = self.call(np.zeros, empty, ast.Name(self.module.value(packed, "record_type")))
+        return ast.Subscript(made, ast.Constant("field"))
 
 
 def _dotted(names: tuple[str, ...]) -> ast.expr:
@@ -473,8 +482,8 @@ def _follow(value: ast.expr, steps: Sequence[str], call: _Call, depth: int) -> a
             return call(ops.slots_by_order, value)
         case "cell":
             return call(np.array, ast.List([_follow(value, rest, call, depth)]))
-        case "row":
-            return call(np.expand_dims, _follow(value, rest, call, depth), ast.Constant(0))
+        case "rows":
+            return _follow(call(ops.array_of_record, value), rest, call, depth)
         case "box":
             return ast.List([_follow(value, rest, call, depth)])
         case _ if step.startswith("="):

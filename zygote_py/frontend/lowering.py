@@ -20,7 +20,7 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints import refuse
 from zygote_py.base import statements as st
 from zygote_py.frontend import inlining
-from zygote_py.frontend.expressions import calls, dicts, evaluation, lists, shared_copies
+from zygote_py.frontend.expressions import calls, dicts, evaluation, lists, records, shared_copies
 from zygote_py.frontend.frames import NO_VARIABLE, Advancing, Frame, Variables
 from zygote_py.frontend.graphs import exceptions as handlers
 from zygote_py.frontend.graphs.cleanup import clean_up
@@ -228,6 +228,8 @@ class Lowering(Variables):
             self._inline(call, target)
             return
         self._check_in_try(statement)
+        if target is not NO_VARIABLE:
+            records.refuse_held(self, self.types[target])
         if not isinstance(statement, st.Assign):
             evaluation.act(self, statement)
             return

@@ -24,15 +24,17 @@ from zygote_py.frontend.values import (
     Emitter,
     Iteration,
     LoweredValue,
+    dict_of,
     dim,
     field_leaves,
     fields_of_record,
+    held_in,
     is_record,
     is_structured,
     leaves_of,
     plain,
 )
-from zygote_py.ir import Operand, Type, ops
+from zygote_py.ir import Operand, Type, copied_type, ops
 
 _HINT = "use its fields, each of which is an array, or loop over the records"
 
@@ -54,7 +56,7 @@ def field(at: Emitter, value: LoweredValue, name: str) -> LoweredValue:
 
 def _element(at: Emitter, array: Any, place: Operand) -> LoweredValue:
     rank, dtype = array.type.ndim - 1, array.type.dtype
-    made = types.Array(dtype, rank, "A") if rank else dtype
+    made = array.type.copy(ndim=rank) if rank else dtype
     return LoweredValue(made, (at.emit(ops.getitem, (array, place), made),))
 
 
@@ -93,7 +95,8 @@ def _row(at: Emitter, leaf: Operand, rows: Sequence[Operand]) -> Operand:
 
 
 def _like(array: Any, more: int) -> types.Array:
-    return types.Array(array.dtype, array.ndim + more, "A")
+    made: types.Array = array.copy(ndim=array.ndim + more)
+    return made
 
 
 def store(at: Emitter, target: LoweredValue, index: Sequence[Operand], value: LoweredValue) -> None:
@@ -116,6 +119,8 @@ def assign_field(at: Emitter, target: LoweredValue, name: str, value: LoweredVal
 
 def _assign(at: Emitter, array: Any, place: Operand, value: LoweredValue) -> None:
     (given,) = value.leaves
+    if not array.type.mutable:
+        raise at.refuse("this array cannot be written to: it is read-only", "write to a copy of it", "=")
     if array.type.ndim == 1:
         at.emit(ops.setitem, (array, at.cast(given, array.type.dtype), place), types.none)
     else:
@@ -135,9 +140,15 @@ def made(at: Emitter, callee: object, args: list[LoweredValue], type_: Type) -> 
         return LoweredValue(new, tuple(at.emit(ops.zeros, lengths, leaf) for leaf in layout))
     if callee in (np.zeros_like, np.empty_like, np.copy) and args and is_structured(args[0].type):
         op = np.copy if callee is np.copy else np.zeros_like
-        copies = zip(args[0].leaves, layout, strict=True)
-        return LoweredValue(new, tuple(at.emit(op, (leaf,), kind) for leaf, kind in copies))
+        return LoweredValue(new, tuple(at.emit(op, (leaf,), copied_type(leaf.type)) for leaf in args[0].leaves))
     return None
+
+
+def refuse_held(at: Emitter, type_: Type) -> None:
+    """Refuse a list or a dict of records: Numba copies a record that is stored there, and here it is a reference."""
+    if any(map(is_record, held_in(type_))):
+        kind = "dict" if dict_of(type_) is not None else "list"
+        raise at.refuse(f"a {kind} of records is not supported", "store their numbers, or the places in the array")
 
 
 def refuse_records(at: Emitter, args: Sequence[LoweredValue], what: str) -> None:

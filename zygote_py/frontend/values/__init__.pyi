@@ -17,6 +17,7 @@ from .bundles import (
     fields_of_record as fields_of_record,
     flat_type as flat_type,
     flatten as flatten,
+    held_in as held_in,
     is_dict as is_dict,
     is_list as is_list,
     is_record as is_record,

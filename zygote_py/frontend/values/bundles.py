@@ -14,7 +14,7 @@ only where whole tuples are taken apart, put together and returned:
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +38,7 @@ from zygote_py.ir import (
     Undef,
     components_of,
     is_scalar,
+    leaf_types,
     names_of,
     ops,
     result_type,
@@ -87,7 +88,8 @@ def structure(type: Type) -> Type:
         leaves = leaves_of(type)
         if len(leaves) == 1:
             return leaves[0]
-        return DisjointType(leaves) if is_structured(type) else types.BaseTuple.from_types(leaves)
+        fields = is_structured(type) or is_record(type)
+        return DisjointType(leaves) if fields else types.BaseTuple.from_types(leaves)
     if not isinstance(type, types.BaseTuple):
         return plain(type)
     parts = components_of(type)
@@ -123,13 +125,18 @@ def fields_of_record(type: Any) -> dict[str, Type]:
     return {name: field.type for name, field in type.fields.items()}
 
 
-def field_leaves(field: Any, ndim: int) -> tuple[Type, ...]:
-    """Return the types of the arrays that hold a field of the records in a structured array of `ndim` axes."""
+def field_leaves(field: Any, ndim: int, readonly: bool = False, aligned: bool = True) -> tuple[Type, ...]:
+    """Return the types of the arrays that hold a field of the records in a structured array of `ndim` axes.
+
+    Of a record as the field, those of all its fields, which are aligned in memory if they are so in the record.
+    """
     if isinstance(field, types.Record):
-        return tuple(leaf for each in fields_of_record(field).values() for leaf in field_leaves(each, ndim))
+        aligned = aligned and field.aligned
+        fields = fields_of_record(field).values()
+        return tuple(leaf for each in fields for leaf in field_leaves(each, ndim, readonly, aligned))
     if isinstance(field, types.NestedArray):
-        return (types.Array(field.dtype, ndim + field.ndim, "A"),)
-    return (types.Array(field, ndim, "A"),)
+        return (types.Array(field.dtype, ndim + field.ndim, "A", readonly, aligned=aligned),)
+    return (types.Array(field, ndim, "A", readonly, aligned=aligned),)
 
 
 def is_dict(type: Type) -> bool:
@@ -179,7 +186,33 @@ def unsupported_argument(type: Type) -> str:
         return next((kind for kind in map(unsupported_argument, components_of(type)) if kind), "")
     if not is_whole(type):
         return unsupported(type)
+    if any(is_record(each) or is_structured(each) for each in held_in(type)):
+        return f"{_kind_of(type)} that holds records or structured arrays"
     return next((kind for kind in map(_unsupported_within, leaves_of(type)) if kind), "")
+
+
+def held_in(type: Any) -> Iterator[Type]:
+    """Yield the types of what lists, dicts and objects hold, and of what is held in that."""
+    parts: tuple[Type, ...] = ()
+    held: tuple[Type, ...] = ()
+    if is_tuple(type):
+        parts = components_of(type)
+    elif is_list(type):
+        parts = held = (element_of(type),)
+    elif (of := dict_of(type)) is not None:
+        parts = held = (of.key_type, of.value_type)
+    elif numba_adapter.is_object(type):
+        parts = held = tuple(numba_adapter.fields_of_object(type).values())
+    for each in held:
+        yield from leaf_types(each)
+    for each in parts:
+        yield from held_in(each)
+
+
+def _kind_of(type: Type) -> str:
+    if numba_adapter.is_object(type):
+        return "an object"
+    return "a list" if is_list(type) else "a dict"
 
 
 def _unsupported_within(leaf: Any) -> str:
@@ -230,16 +263,16 @@ def leaves_of(type: Type) -> tuple[Type, ...]:
     if is_record(type):
         return (types.int64, *field_leaves(type, 1))
     if is_structured(type):
-        return field_leaves(type.dtype, type.ndim)  # type: ignore[attr-defined]
+        own: Any = type
+        return field_leaves(own.dtype, own.ndim, not own.mutable)
     if isinstance(type, types.NestedArray):
-        return (types.Array(type.dtype, type.ndim, "A"),)
+        return (types.Array(type.dtype, type.ndim, "A", aligned=False),)
     if isinstance(type, types.LiteralStrKeyDict):
         return tuple(leaf for each in type.types for leaf in leaves_of(each))
     if (of := dict_of(type)) is not None:
-        own: Any = of
-        slots = SlotsType(plain(own.key_type))
-        both = (*leaves_of(own.key_type), *leaves_of(own.value_type))
-        return ((slots,) * (1 + key_has_floats(own))) + tuple(map(_list_of, both))
+        slots = SlotsType(plain(of.key_type))
+        both = (*leaves_of(of.key_type), *leaves_of(of.value_type))
+        return ((slots,) * (1 + key_has_floats(of))) + tuple(map(_list_of, both))
     if (this := numba_adapter.receiver_of(type)) is not None and this is not type:
         return leaves_of(this)
     return () if numba_adapter.is_compile_time(type) else (plain(type),)

@@ -20,10 +20,8 @@ from numba import types
 from numba.typed import List
 
 from zygote_py import numba_adapter
-from zygote_py.adjoints.analysis import rank_of
 from zygote_py.frontend.values.bundles import (
     dict_of,
-    field_leaves,
     fields_of_record,
     is_list,
     is_record,
@@ -64,8 +62,7 @@ def _steps(type: Any) -> Iterator[tuple[str, ...]]:
         yield from (("values", *steps) for steps in _steps(own.value_type))
     elif is_record(own):
         yield ("first",)
-        for leaf, steps in zip(field_leaves(own, 1), _field_steps(own), strict=True):
-            yield ("cell" if rank_of(leaf) == 1 else "row", *steps)
+        yield from (("rows", *steps) for steps in _field_steps(own))
     elif is_structured(own):
         yield from _field_steps(own.dtype)
     elif numba_adapter.is_object(own):

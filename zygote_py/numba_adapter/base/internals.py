@@ -75,6 +75,8 @@ _LATER = {
     "get_array_index_type": "numba.core.typing.arraydecl",
     # What Numba calls for the length of that array, if the comprehension goes over something else than a range.
     "length_of_iterator": "numba.core.inline_closurecall",
+    "make_array": "numba.np.arrayobj",
+    "populate_array": "numba.np.arrayobj",
 }
 
 

@@ -38,7 +38,7 @@ from numba import types
 
 from zygote_py.adjoints import DifferentiationError, refuse
 from zygote_py.base import CustomRule, define, name_of, place_of, python_function, statements as st
-from zygote_py.ir import Loc, Type, components_of, with_components
+from zygote_py.ir import Loc, Type, components_of, with_components, writable
 from zygote_py.numba_adapter.base import runtime_type
 from zygote_py.numba_adapter.base.internals import errors, models
 from zygote_py.numba_adapter.embedding.custom_calls import (
@@ -241,7 +241,7 @@ def shadow_type(type_: Type) -> Type:
     if isinstance(type_, types.Optional):  # zero where there is no value
         return shadow_type(type_.type)
     held: Type = types.unliteral(type_)
-    return types.Array(held.dtype, held.ndim, held.layout) if isinstance(held, types.Array) else held
+    return writable(held)
 
 
 def _body_of(type_: Any, argument: Type, session: TypingContext) -> st.TypedFunction | None:

@@ -24,6 +24,7 @@ import numba
 from zygote_py.base import execute
 from zygote_py.ir import Type
 from zygote_py.numba_adapter.base.internals import CPUDispatcher, Dispatcher, errors
+from zygote_py.numba_adapter.target import records as _records  # noqa: F401 (teaches Numba `ops.array_of_record`)
 from zygote_py.numba_adapter.target.dispatch import is_dispatcher, is_plain
 from zygote_py.numba_adapter.target.stored import Code, Stored
 

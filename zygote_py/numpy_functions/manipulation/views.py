@@ -27,7 +27,7 @@ def flatten(at: Emitter, type_: Type, array: LoweredValue) -> LoweredValue:
     """Return a copy of the elements in a row."""
     own = array.leaves[0].type
     assert isinstance(own, types.Array)
-    copy = at.emit(np.copy, array.leaves, types.Array(own.dtype, own.ndim, "C"))
+    copy = at.emit(np.copy, array.leaves, own.copy(layout="C", readonly=False))
     return _raveled(at, copy, type_)
 
 

@@ -1,0 +1,43 @@
+"""The array of one record that is in the memory of a record: `ops.array_of_record`, for Numba.
+
+    array_of_record(r)          Record(x: f64)   ->   Record(x: f64)[:]
+
+A record in compiled code is where it lies, and so is what the array holds. It does not keep the memory alive: the
+argument of which it is made does, as it does for a field that is an array.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import types
+from numba.extending import intrinsic, overload
+
+from zygote_py.ir import ops
+from zygote_py.numba_adapter.base import internals
+
+
+@intrinsic
+def _typed_and_lowered(context: Any, record: Any) -> Any:
+    """Return the array of one record at the place of a record."""
+
+    def lowered(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        kind = sig.return_type
+        made = internals.make_array(kind)(context, builder)
+        one, size = (context.get_constant(types.intp, number) for number in (1, record.size))
+        data = builder.bitcast(args[0], made.data.type)
+        internals.populate_array(made, data=data, shape=(one,), strides=(size,), itemsize=size, meminfo=None)
+        return made._getvalue()
+
+    return internals.signature(types.Array(record, 1, "C"), record), lowered
+
+
+_array_of_record: Any = _typed_and_lowered
+
+
+@overload(ops.array_of_record)
+def _typed(record: Any) -> Any:
+    def implementation(record: Any) -> Any:
+        return _array_of_record(record)
+
+    return implementation if isinstance(record, types.Record) else None
