@@ -398,6 +398,17 @@ def test_a_record_that_is_written_to():
     assert math.isclose(slope, 3 * p[0] ** 2 * p[2] ** 4 * x**2, rel_tol=1e-13)
 
 
+def test_a_record_that_is_written_to_beside_a_list():
+    def f(s, r):
+        r.p[:] = r.p[::-1] * r.p
+        return s[0] * r.p[0]
+
+    given, expected = cells(), cells()
+    gradient(f)(List([2.0]), given[1])
+    njit(f)(List([2.0]), expected[1])
+    assert_close(given, expected)
+
+
 def product(a, n):
     return a[0].x * a[0].y if n == 0 else product(a, n - 1) * a[n].x
 

@@ -18,7 +18,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any
 
@@ -27,6 +27,7 @@ import numpy as np
 from tests.checking.reference import Reference, distance, is_float, precise
 from tests.checking.trees import copied
 from tests.plain import plain
+from tests.random_programs.containers import Form
 from tests.random_programs.generator import Program, compiled as compiled_by_numba, load
 from tests.random_programs.nested import exact, many_digits, takes_derivatives
 from tests.random_programs.second import Derivatives, curvature, direction_of
@@ -110,7 +111,9 @@ def check(program: Program, compiled: bool, order: int = 1) -> Outcome:
                 * (LONGER if program.writes or program.features or takes_derivatives(program.text) else 1.0)
                 * order**2
             ):
-                if order == 2:
+                if program.held is not None and order == 1:
+                    run = _held(program, function, compiled)
+                elif order == 2:
                     run = _second(program, primal, program.inputs[position], compiled)
                 elif takes_derivatives(program.text):
                     run = _nested(_differentiated(program, function), primal, program.inputs[position], compiled)
@@ -146,6 +149,9 @@ def _unless_numba_fails(
     """
     if program.passes_functions:
         return failed
+    if program.held is not None:
+        form = Form(program.text, program.inputs[0], program.writes, program.held)
+        failed = replace(failed, detail=f"{failed.detail}\n{form.text[form.text.index('def f(') :]}")
     expected = float(function(*copied(args)))
     try:
         value = float(compiled_by_numba(program.text)(*copied(args)))
@@ -244,6 +250,36 @@ def _compiled(program: Program, function: Callable[..., Any]) -> Run:
         _must(off < 1e-9, "plain Python and compiled code differ", (in_python, slow), (value, gradients))
         if program.writes:
             check_shared(function, derivative, args)
+
+    return run
+
+
+def _held(program: Program, function: Callable[..., Any], compiled: bool) -> Run:
+    """The value and the gradient of a program that takes its arguments in containers."""
+    from zygote_py import jvp, value_and_gradient
+
+    assert program.held is not None
+    form = Form(program.text, program.inputs[0], program.writes, program.held)
+    own = load(form.text)
+    derivative: Any = value_and_gradient(own)
+    run_it = derivative if compiled else plain(derivative.source(*form.given(program.inputs[0])))
+
+    def run(args: tuple[Any, ...], reference: Reference) -> None:
+        given = form.given(copied(args))
+        value, found = run_it(*given)
+        gradients = form.taken(found if len(given) > 1 else (found,))
+        numbers = [number for number, each in enumerate(reference.gradients) if each is None]
+        _must(all(gradients[n] is None or gradients[n] == 0 for n in numbers), "an integer has a gradient", gradients)
+        gradients = tuple(None if n in numbers else each for n, each in enumerate(gradients))
+        _compare(function, args, gradients, reference)
+        expected, left = _left(function, args)
+        _must(_alike(value, expected), "another value", value, expected)
+        _must(_alike(form.taken(given), left), "the arguments are not left as by the function", form.taken(given), left)
+        if compiled and form.has_tangents and not any(isinstance(each, bool) for each in args):
+            direction = direction_of(args)
+            along = sum(float(np.sum(g * d)) for g, d in zip(gradients, direction, strict=True) if g is not None)
+            slope = float(jvp(own, form.given(copied(args)), form.given(direction))[1])
+            _must(math.isclose(slope, along, rel_tol=1e-7, abs_tol=1e-7), "another tangent", slope, along)
 
     return run
 

@@ -53,6 +53,7 @@ class Program:
     writes: bool = False
     features: tuple[str, ...] = ()
     stand_in: str = ""
+    held: int | None = None  # if it is to take its arguments in containers, the seed of which
 
     @property
     def ordinary(self) -> str:

@@ -4,7 +4,8 @@ Seed `s` is one program: of four in a row one has no arrays, one reads them, and
 others); every second four call functions. One in `--every` is run compiled and the others in plain Python (`--compiled`
 and `--plain` run all in one mode). One in four is steered by arrays that it changes, and one in eight has callees of
 each kind of `tests.random_programs.callees` that `--features` names; how often each was right, refused or wrong is
-counted. `--features dicts --always` puts dicts into all programs, `dicts` is not among the features by default. With
+counted. `--features dicts --always` puts dicts into all programs, and `containers` gives all of them their arguments in
+lists, dicts, records, structured arrays and objects; these are not among the features by default. With
 `--order 2` second derivatives are checked, in every way there is of computing them, and with `--nested` the programs
 take derivatives themselves. `--show SEED` prints a program and what comes of it. Numba optimises nothing
 (`NUMBA_OPT=0`), nothing is cached and all IR is verified, unless the environment says otherwise. The processes are
@@ -22,11 +23,12 @@ import random
 import resource
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 
 from tests.random_programs.callees import FEATURES, STEERING
 from tests.random_programs.check import Kind, Outcome, check
+from tests.random_programs.containers import CONTAINERS
 from tests.random_programs.entries import DICTS
 from tests.random_programs.generator import Program, generate
 from tests.random_programs.shrink import shrink
@@ -53,9 +55,9 @@ class Settings:
     always: bool = False
 
 
-RATES = {STEERING: 4, DICTS: 2}  # one program in so many has a feature
+RATES = {STEERING: 4, DICTS: 2, CONTAINERS: 2}  # one program in so many has a feature
 RATE = 8
-ON_DEMAND = (DICTS,)  # what programs have only if it is named, so that the programs of seeds stay the same
+ON_DEMAND = (DICTS, CONTAINERS)  # what programs have only if it is named, so that the programs of seeds stay the same
 KINDS = ("none", "read", "written")  # what programs do with arrays
 
 
@@ -82,7 +84,8 @@ def program_of(
         kind = "written"
     calls = nested or seed // 4 % 2 == 1
     rng = random.Random(seed)
-    return generate(rng, arrays=kind == "read", writes=kind == "written", functions=calls, nested=nested, features=has)
+    made = generate(rng, arrays=kind == "read", writes=kind == "written", functions=calls, nested=nested, features=has)
+    return replace(made, held=seed, features=(*made.features, CONTAINERS)) if CONTAINERS in has else made
 
 
 def is_compiled(seed: int, every: int) -> bool:

@@ -16,7 +16,8 @@ from tests.checking.reference import central, complex_step, distance, precise
 from tests.checking.trees import copied
 from tests.plain import plain
 from tests.random_programs.callees import FEATURES, OPTIONAL, SIGNATURES, STEERING, STENCIL, VECTORIZE
-from tests.random_programs.check import Kind, check
+from tests.random_programs.check import Kind, check, same_bits
+from tests.random_programs.containers import CONTAINERS, Form
 from tests.random_programs.entries import DICTS
 from tests.random_programs.families import Families
 from tests.random_programs.generator import Program, compiled, generate, load
@@ -29,6 +30,10 @@ FINE = (Kind.OK, Kind.DISCARDED)
 
 def dict_program(seed: int) -> Program:
     return program_of(seed, features=(DICTS,), always=True)
+
+
+def container_program(seed: int) -> Program:
+    return program_of(seed, features=(CONTAINERS,), always=True)
 
 
 def run(seeds: range, compiled: bool) -> None:
@@ -113,6 +118,36 @@ def test_programs_with_dicts_have_what_they_are_to_have():
         r"\{i\d+: .* for i\d+ in range",
     ):
         assert re.search(pattern, text), pattern
+
+
+@pytest.mark.parametrize("first", [1000, 1008])
+def test_programs_with_arguments_in_containers(first):
+    outcomes = [check(container_program(seed), compiled=False) for seed in range(first, first + 8)]
+    assert [outcome.detail for outcome in outcomes if outcome.kind not in FINE] == []
+
+
+def test_a_program_with_arguments_in_containers_compiled():
+    outcome = check(container_program(1003), compiled=True)
+    assert outcome.kind is Kind.OK, outcome.detail
+
+
+def test_programs_with_containers_have_what_they_are_to_have():
+    forms = [Form(p.text, p.inputs[0], p.writes, p.held) for p in map(container_program, range(300))]
+    kinds = {each.kind for form in forms for each in form.containers}
+    assert kinds == {"list", "typed", "pairs", "named", "numbered", "record", "structured", "object", "fields"}
+    text = "".join(form.text.partition("def f(")[2] for form in forms)
+    for pattern in (
+        r"p0_\['x'\]",
+        r"p0_\.x",
+        r"p0_\[1\]\.k",
+        r"t_\[0\]",
+        r"in p0_\.items\(\)",
+        r"for \(?i_, r_\)? in",
+        r"p1_\.a",
+    ):
+        assert re.search(pattern, text), pattern
+    args = forms[0].given(container_program(0).inputs[0])
+    assert all(map(same_bits, forms[0].taken(args), container_program(0).inputs[0]))
 
 
 @settings(max_examples=4, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))

@@ -19,6 +19,8 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 _IMPORTED = """\
 try:
 {imports}
@@ -125,6 +127,8 @@ def _definition(name: str, value: Any) -> tuple[tuple[str, ...], str]:
         kind = enum.IntEnum if issubclass(value, enum.IntEnum) else enum.Enum
         members = {each.name: each.value for each in value}
         return (f"from enum import {kind.__name__}",), f"{name} = {kind.__name__}({value.__name__!r}, {members})"
+    if isinstance(value, np.dtype) and not value.hasobject:
+        return ("import numpy as np",), f"{name} = np.{value!r}".replace("\n", " ")
     module, called = getattr(value, "__module__", None), getattr(value, "__qualname__", "")
     if module not in (None, "__main__") and called.isidentifier():
         return (), f"from {module} import {called}" + ("" if called == name else f" as {name}")

@@ -3,7 +3,8 @@
     array_of_record(r)          Record(x: f64)   ->   Record(x: f64)[:]
 
 A record in compiled code is where it lies, and so is what the array holds. It does not keep the memory alive: the
-argument of which it is made does, as it does for a field that is an array.
+argument of which it is made does, as it does for a field that is an array. Where a function has a comprehension, Numba
+removes writes to arrays that it takes for unused; it has to be told that this one is memory of the caller.
 """
 
 from __future__ import annotations
@@ -41,3 +42,16 @@ def _typed(record: Any) -> Any:
         return _array_of_record(record)
 
     return implementation if isinstance(record, types.Record) else None
+
+
+def _same_memory(result: str, args: Any, aliases: dict[str, set[str]], of_arguments: set[str]) -> None:
+    """Note that the result of the call shares memory with its argument."""
+    (record,) = (each.name for each in args)
+    if record in of_arguments:
+        of_arguments.add(result)
+    aliases.setdefault(record, set()).add(result)
+    aliases.setdefault(result, set()).add(record)
+
+
+_FUNCTION = ops.array_of_record
+internals.ir_utils.alias_func_extensions[_FUNCTION.__name__, _FUNCTION.__module__] = _same_memory
