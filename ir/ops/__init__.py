@@ -5,7 +5,15 @@ functions that the IR needs and for which Python has no callable. `of` returns t
 """
 
 from zygote_py.ir.ops import records
-from zygote_py.ir.ops.containers import SEPARATOR, array_of_record, given, new_records, slots_by_order, taken
+from zygote_py.ir.ops.containers import (
+    SEPARATOR,
+    array_of_record,
+    contiguous,
+    given,
+    new_records,
+    slots_by_order,
+    taken,
+)
 from zygote_py.ir.ops.primitives import (
     accumulate,
     check_lengths,
@@ -82,6 +90,7 @@ __all__ = [
     "checkpointed",
     "common_length",
     "const",
+    "contiguous",
     "copied",
     "dim",
     "find_slot",

@@ -47,6 +47,11 @@ def array_of_record(record: Any) -> Any:
     return np.asarray(record).reshape(1)
 
 
+def contiguous(x: Any) -> Any:
+    """Return an array in C order, for Numba, of one that is so in memory: the field of a record."""
+    return x
+
+
 @primitive(effect=Effect.ALLOCATE)
 def taken(value: Any, path: str) -> Any:
     """Return a part of a value: what is at the end of a path."""

@@ -445,3 +445,35 @@ def made_inside(s):
         a[i].x = s
     a[0].y = 1.0
     return product(a, 3)
+
+
+def test_fields_that_are_arrays_are_in_order():
+    matrices = np.dtype([("k", np.int32), ("m", np.float64, (2, 3))])
+
+    def f(a, r, x):
+        flat = a[1].m.reshape(3, 2)
+        total = np.sum(r.m.ravel() ** 2) * x
+        for i in range(2):
+            row = r["m"][i]
+            row[:] = row * a[i].m[1]
+            total += flat[i, 1] * np.sum(row.reshape(-1)) + norm(a[i].m)
+        return total
+
+    @njit
+    def norm(m):
+        return np.sum(np.abs(m.reshape(6)))
+
+    random = np.random.default_rng(4)
+    many, one = np.zeros(2, matrices), np.zeros(1, matrices)
+    many["m"], one["m"] = random.normal(size=(2, 2, 3)), random.normal(size=(1, 2, 3))
+    a, r, x = many["m"].copy(), one["m"][0].copy(), 1.3
+    da, dr, dx = gradient(f)(many, one[0], x)
+    new = r * a[:, 1]
+    assert math.isclose(dx, np.sum(r**2), rel_tol=1e-13)
+    assert np.allclose(one["m"][0], new, rtol=1e-14)
+    weights = a[1].reshape(3, 2)[:2, 1]
+    assert np.allclose(dr["m"], 2 * r * x + weights[:, None] * a[:, 1], rtol=1e-13)
+    expected = np.sign(a)
+    expected[:, 1] += weights[:, None] * r
+    expected[1].reshape(-1)[[1, 3]] += new.sum(axis=1)
+    assert np.allclose(da["m"], expected, rtol=1e-13)

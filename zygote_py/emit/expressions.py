@@ -177,6 +177,10 @@ class Expressions:
                 return self.call(op, *map(self.operand, lengths))
             case np.copy, (array,):
                 return self._copy(array, instr.type)
+            case np.reshape, (Value(type=types.Array(layout="A", ndim=ndim)) as array, *numbers) if (
+                len(numbers) == ndim
+            ):
+                return self._contiguous(array, numbers)
             case (np.reshape | np.broadcast_to | np.transpose) as op, (array, *numbers) if numbers:
                 taken = list(map(self.operand, numbers))
                 return self.call(op, self.operand(array), taken[0] if len(taken) == 1 else ast.Tuple(taken))
@@ -307,6 +311,13 @@ class Expressions:
             # `astype` preserves Fortran order.
             return cast if (layout == "F") == (type.layout == "F") else _reordered(cast, type)
         return self.call(np.copy, source) if (layout, type.layout) == ("C", "C") else _reordered(source, type)
+
+    def _contiguous(self, array: Operand, lengths: Sequence[Operand]) -> ast.expr:
+        """Return the elements of a field, which Numba does not know to be in C order, in their shape."""
+        held = self.call(ops.contiguous, self.operand(array))
+        if len(lengths) == 1:
+            return held
+        return self.call(np.reshape, held, ast.Tuple(list(map(self.operand, lengths))))
 
     def _view(self, source: Operand, type: Type) -> ast.expr:
         """Return the bytes of an array, or of a number, as numbers of another type."""

@@ -251,7 +251,7 @@ def read_early(body: Iterable[Statement], candidates: set[str]) -> list[str]:
         match statement:
             case Simple(ast.Assign([target], value)):
                 read(value)
-                candidates.difference_update(_assigned(target))
+                candidates.difference_update(assigned(target))
                 read(target)
             case Simple(node):
                 read(node)
@@ -260,12 +260,12 @@ def read_early(body: Iterable[Statement], candidates: set[str]) -> list[str]:
                 found += read_early(inside(statement), candidates)
             case For(target, iterable, inner):
                 read(iterable)
-                candidates.difference_update(_assigned(target))
+                candidates.difference_update(assigned(target))
                 found += read_early(inner, candidates)
     return found
 
 
-def _assigned(target: ast.expr) -> list[str]:
+def assigned(target: ast.expr) -> list[str]:
     """Return the variables that an assignment to `target` assigns."""
     parts = target.elts if isinstance(target, ast.Tuple) else [target]
     return [part.id for part in parts if isinstance(part, ast.Name)]

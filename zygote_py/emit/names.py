@@ -12,7 +12,7 @@ import cmath
 import math
 import random
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -124,6 +124,14 @@ class Module:
                 alias = name if each is op else self._helper(each)
                 text = re.sub(rf"\b{each.__name__}\b", alias, text)
             self.helpers[name] = text
+        return name
+
+    def outlined(self, text: str, hint: str, known: Collection[str]) -> str:
+        """Return the name of a function, none of the `known` ones, whose text after the name is given."""
+        name = self._names.fresh(hint)
+        while name in known:
+            name = self._names.fresh(hint)
+        self.helpers[name] = f"def {name}{text}"
         return name
 
     def imports(self) -> list[str]:

@@ -12,7 +12,7 @@ import ast
 import enum
 import linecache
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import astor
@@ -21,7 +21,7 @@ from zygote_py.base import Names
 from zygote_py.emit import structure as regions
 from zygote_py.emit.expressions import Expressions
 from zygote_py.emit.inlining import Statements, choose_statements
-from zygote_py.emit.lower import For, If, Lowering, Place, Simple, Statement, While
+from zygote_py.emit.lower import For, If, Lowering, Place, Simple, Statement, While, assigned, inside
 from zygote_py.emit.names import Module
 from zygote_py.emit.out_of_ssa import Variables, assign_variables
 from zygote_py.emit.schedule import schedule
@@ -68,9 +68,68 @@ def function_text(
     )
     _name_variables(function, variables, statements, names)
     body = tidy(lowering.lower(tree), frozenset(lowering.guards.values()))
-    body = (*lowering.zeros(body), *body)
+    body = tuple(_outlined((*lowering.zeros(body), *body), params, module))
     signature = _signature(params, defaults, module)
     return "\n".join([*above, f"def {name}({signature}):", *_print(body)])
+
+
+def _outlined(body: Sequence[Statement], params: Sequence[str], module: Module) -> Iterator[Statement]:
+    """Yield the statements with calls of functions of their own in the place of comprehensions.
+
+    Where a function has a comprehension, Numba removes the writes to arrays that it takes for unused (0.68.1: a view
+    that a call returns is not known to be one).
+    """
+    known = {*params, *_assigned_in(body)}
+    outline = _Outline(known, module)
+
+    def changed(statement: Statement) -> Statement:
+        match statement:
+            case Simple(node, place):
+                return Simple(outline.visit(node), place)
+            case If(test, then, orelse, place):
+                return If(outline.visit(test), tuple(map(changed, then)), tuple(map(changed, orelse)), place)
+            case While(test, inner, place):
+                return While(outline.visit(test), tuple(map(changed, inner)), place)
+            case For(target, iterable, inner, place):
+                return For(target, outline.visit(iterable), tuple(map(changed, inner)), place)
+
+    return map(changed, body)
+
+
+def _assigned_in(body: Iterable[Statement]) -> Iterator[str]:
+    for statement in body:
+        match statement:
+            case Simple(ast.Assign([target], _)) | For(target, _, _):
+                yield from assigned(target)
+        yield from _assigned_in(inside(statement))
+
+
+class _Outline(ast.NodeTransformer):
+    """Makes functions of the module of comprehensions."""
+
+    def __init__(self, known: Collection[str], module: Module) -> None:
+        self.known = known
+        self.module = module
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
+        """Return the call of a new function that returns the list."""
+        return self._call(node, node.generators, "list_of")
+
+    def visit_DictComp(self, node: ast.DictComp) -> ast.expr:
+        """Return the call of a new function that returns the dict."""
+        return self._call(node, node.generators, "dict_of")
+
+    def _call(self, node: ast.expr, loops: Sequence[ast.comprehension], hint: str) -> ast.expr:
+        own = {name for each in ast.walk(node) if isinstance(each, ast.comprehension) for name in _names(each.target)}
+        first = _names(loops[0].iter)  # what a comprehension goes over is read outside of it
+        needed = [each for each in _names(node) if each in self.known and (each in first or each not in own)]
+        (line,) = _print_nodes([ast.Return(node)])
+        name = self.module.outlined(f"({', '.join(needed)}):\n    {line}", hint, self.known)
+        return ast.Call(ast.Name(name), [ast.Name(each) for each in needed], [])
+
+
+def _names(node: ast.AST) -> list[str]:
+    return list(dict.fromkeys(each.id for each in ast.walk(node) if isinstance(each, ast.Name)))
 
 
 def _passed_on(function: Function) -> frozenset[Value]:

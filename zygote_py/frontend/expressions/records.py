@@ -11,7 +11,7 @@ The arrays are the fields of the caller's memory. A field that is an array adds 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -34,7 +34,7 @@ from zygote_py.frontend.values import (
     leaves_of,
     plain,
 )
-from zygote_py.ir import Operand, Type, copied_type, ops
+from zygote_py.ir import Const, Operand, Type, copied_type, ops
 
 _HINT = "use its fields, each of which is an array, or loop over the records"
 
@@ -51,13 +51,17 @@ def field(at: Emitter, value: LoweredValue, name: str) -> LoweredValue:
     if isinstance(kind, types.Record):
         return LoweredValue(kind, (place, *leaves))
     (array_of_field,) = leaves
-    return _element(at, array_of_field, place)
+    return _element(at, array_of_field, place, kind)
 
 
-def _element(at: Emitter, array: Any, place: Operand) -> LoweredValue:
-    rank, dtype = array.type.ndim - 1, array.type.dtype
-    made = array.type.copy(ndim=rank) if rank else dtype
-    return LoweredValue(made, (at.emit(ops.getitem, (array, place), made),))
+def _element(at: Emitter, array: Any, place: Operand, kind: Any) -> LoweredValue:
+    """Return the element of a field, of a type: an array is in C order, and where it lies."""
+    if array.type.ndim == 1:
+        return LoweredValue(array.type.dtype, (at.emit(ops.getitem, (array, place), array.type.dtype),))
+    row = _row(at, array, (place,))
+    made = types.Array(array.type.dtype, array.type.ndim - 1, "C", not array.type.mutable)  # as for Numba
+    lengths = [Const(length, INT) for length in kind.shape]
+    return LoweredValue(made, (at.emit(np.reshape, (row, *lengths), made),))
 
 
 def _field(value: LoweredValue, name: str) -> tuple[Type, tuple[Operand, ...]]:
@@ -105,8 +109,15 @@ def store(at: Emitter, target: LoweredValue, index: Sequence[Operand], value: Lo
     if not is_record(value.type) or plain(value.type) != record:
         raise at.refuse("storing this to a structured array is not supported", "store to its fields, one by one", "=")
     stored = item(at, target, index, record)
-    for own, given in zip(stored.leaves[1:], value.leaves[1:], strict=True):
-        _assign(at, own, stored.leaves[0], _element(at, given, value.leaves[0]))
+    kinds = _kinds(record)
+    for own, given, kind in zip(stored.leaves[1:], value.leaves[1:], kinds, strict=True):
+        _assign(at, own, stored.leaves[0], _element(at, given, value.leaves[0], kind))
+
+
+def _kinds(record: Any) -> Iterator[Type]:
+    """Yield the types of the fields of a record, and of those of records in it."""
+    for kind in fields_of_record(record).values():
+        yield from _kinds(kind) if is_record(kind) else (kind,)
 
 
 def assign_field(at: Emitter, target: LoweredValue, name: str, value: LoweredValue) -> None:

@@ -266,7 +266,7 @@ def leaves_of(type: Type) -> tuple[Type, ...]:
         own: Any = type
         return field_leaves(own.dtype, own.ndim, not own.mutable)
     if isinstance(type, types.NestedArray):
-        return (types.Array(type.dtype, type.ndim, "A", aligned=False),)
+        return (types.Array(type.dtype, type.ndim, "C"),)
     if isinstance(type, types.LiteralStrKeyDict):
         return tuple(leaf for each in type.types for leaf in leaves_of(each))
     if (of := dict_of(type)) is not None:

@@ -1,6 +1,7 @@
-"""The array of one record that is in the memory of a record: `ops.array_of_record`, for Numba.
+"""The memory of records: `ops.array_of_record` and `ops.contiguous`, for Numba.
 
-    array_of_record(r)          Record(x: f64)   ->   Record(x: f64)[:]
+    array_of_record(r)          Record(x: f64)   ->   Record(x: f64)[:]         an array of one
+    contiguous(a["p"][i])       f64[:]A          ->   f64[:]                    the array that is a field
 
 A record in compiled code is where it lies, and so is what the array holds. It does not keep the memory alive: the
 argument of which it is made does, as it does for a field that is an array. Where a function has a comprehension, Numba
@@ -36,6 +37,36 @@ def _typed_and_lowered(context: Any, record: Any) -> Any:
 _array_of_record: Any = _typed_and_lowered
 
 
+@intrinsic
+def _typed_as_contiguous(context: Any, x: Any) -> Any:
+    """Return an array with the type of one in C order."""
+
+    def lowered(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        given = internals.make_array(x)(context, builder, value=args[0])
+        made = internals.make_array(sig.return_type)(context, builder)
+        for name in ("meminfo", "parent", "nitems", "itemsize", "data", "shape", "strides"):
+            setattr(made, name, getattr(given, name))
+        return internals.impl_ret_borrowed(context, builder, sig.return_type, made._getvalue())
+
+    return internals.signature(types.Array(x.dtype, x.ndim, "C", not x.mutable), x), lowered
+
+
+_contiguous: Any = _typed_as_contiguous
+
+
+@overload(ops.contiguous)
+def _typed_contiguous(x: Any) -> Any:
+    def implementation(x: Any) -> Any:
+        step = x.itemsize
+        for axis in range(x.ndim - 1, -1, -1):
+            if x.shape[axis] > 1 and x.strides[axis] != step:
+                raise ValueError("the elements of a field are not in C order")
+            step *= x.shape[axis]
+        return _contiguous(x)
+
+    return implementation if isinstance(x, types.Array) else None
+
+
 @overload(ops.array_of_record)
 def _typed(record: Any) -> Any:
     def implementation(record: Any) -> Any:
@@ -46,12 +77,12 @@ def _typed(record: Any) -> Any:
 
 def _same_memory(result: str, args: Any, aliases: dict[str, set[str]], of_arguments: set[str]) -> None:
     """Note that the result of the call shares memory with its argument."""
-    (record,) = (each.name for each in args)
-    if record in of_arguments:
+    (given,) = (each.name for each in args)
+    if given in of_arguments:
         of_arguments.add(result)
-    aliases.setdefault(record, set()).add(result)
-    aliases.setdefault(result, set()).add(record)
+    aliases.setdefault(given, set()).add(result)
+    aliases.setdefault(result, set()).add(given)
 
 
-_FUNCTION = ops.array_of_record
-internals.ir_utils.alias_func_extensions[_FUNCTION.__name__, _FUNCTION.__module__] = _same_memory
+for _function in (ops.array_of_record, ops.contiguous):
+    internals.ir_utils.alias_func_extensions[_function.__name__, _function.__module__] = _same_memory
