@@ -410,3 +410,31 @@ def test_lists_that_numba_does_not_take():
     df = gradient(lambda x, y: np.sum(x * y))
     refused(lambda: df(np.ones(2), [1.0, 2.0]), "the argument `y` is a list")
     assert plain(df(np.ones(2), np.ones(2))) == ([1.0, 1.0], [1.0, 1.0])
+
+
+def in_turn(functions, q):
+    for function in functions:
+        q = function(q)
+    return q
+
+
+def chosen_arrays(s, a, b):
+    def first(q):
+        return a[0] * q
+
+    def second(q):
+        return b[1] * q * q
+
+    return in_turn((first, second, first), s[0])
+
+
+def test_adjoints_of_arrays_that_a_tuple_holds_beside_a_list():
+    """Numba drops writes to such arrays in a function with a comprehension."""
+    a, b = np.array([3.0, 1.0]), np.array([2.0, 0.5])
+    found = gradient(chosen_arrays)(typed(2.0), a, b)  # a**3 * b * s**2
+    assert list(found[0]) == [54.0]
+    assert found[1].tolist() == [54.0, 0.0]
+    assert found[2].tolist() == [0.0, 108.0]
+    keyed = gradient(lambda s, a, b: chosen_arrays([s["x"]], a, b))(typed_dict({"x": 2.0}), a, b)
+    assert keyed[1].tolist() == [54.0, 0.0]
+    assert keyed[2].tolist() == [0.0, 108.0]

@@ -141,7 +141,7 @@ class Container:
         return np.dtype(fields, align=self.align)
 
     def parts(self, value: Any) -> dict[str, Any]:
-        """What a container, or its gradient, holds; the gradients of integers must be 0 or None."""
+        """Return the values in a container or in its gradient, of which those of integers must be 0 or None."""
         match self.kind:
             case "list" | "typed":
                 held = [value[place] for place in range(len(self.floats or self.arrays))]
