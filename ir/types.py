@@ -137,7 +137,7 @@ def itemsize(type: Any) -> int:
 
 
 def copied_type(type: Type) -> Type:
-    """Return the type of a copy of an array. For Numba, no copy of an unaligned array is aligned."""
+    """Return the type of a copy of an array. For Numba, a copy of an unaligned array is unaligned."""
     if not isinstance(type, types.Array):
         return type
     made: Type = type.copy(layout="F" if type.layout == "F" else "C", readonly=False)

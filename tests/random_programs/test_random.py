@@ -85,13 +85,15 @@ def test_programs_with_derivatives_have_what_they_are_to_have():
 
 
 @pytest.mark.parametrize("first", [1000, 1008])
-def test_programs_with_dicts(first):
-    outcomes = [check(dict_program(seed), compiled=False) for seed in range(first, first + 8)]
+@pytest.mark.parametrize("drawn", [dict_program, container_program])
+def test_programs_with_dicts_or_arguments_in_containers(drawn, first):
+    outcomes = [check(drawn(seed), compiled=False) for seed in range(first, first + 8)]
     assert [outcome.detail for outcome in outcomes if outcome.kind not in FINE] == []
 
 
-def test_a_program_with_dicts_compiled():
-    outcome = check(dict_program(1000), compiled=True)
+@pytest.mark.parametrize(("drawn", "seed"), [(dict_program, 1000), (container_program, 1003)])
+def test_a_program_with_dicts_or_arguments_in_containers_compiled(drawn, seed):
+    outcome = check(drawn(seed), compiled=True)
     assert outcome.kind is Kind.OK, outcome.detail
 
 
@@ -118,17 +120,6 @@ def test_programs_with_dicts_have_what_they_are_to_have():
         r"\{i\d+: .* for i\d+ in range",
     ):
         assert re.search(pattern, text), pattern
-
-
-@pytest.mark.parametrize("first", [1000, 1008])
-def test_programs_with_arguments_in_containers(first):
-    outcomes = [check(container_program(seed), compiled=False) for seed in range(first, first + 8)]
-    assert [outcome.detail for outcome in outcomes if outcome.kind not in FINE] == []
-
-
-def test_a_program_with_arguments_in_containers_compiled():
-    outcome = check(container_program(1003), compiled=True)
-    assert outcome.kind is Kind.OK, outcome.detail
 
 
 def test_programs_with_containers_have_what_they_are_to_have():

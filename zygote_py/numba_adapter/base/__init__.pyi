@@ -38,6 +38,7 @@ from .ir_walks import (
     rewrite as rewrite,
     statements as statements,
 )
+from .kept_writes import EMITTED as EMITTED, keep_writes as keep_writes
 from .messages import (
     check_parameters as check_parameters,
     definition_of as definition_of,

@@ -56,7 +56,8 @@ def typed_only(flags: compiler.Flags | None = None) -> Iterator[None]:
         yield
 
 
-def _is_typed_only() -> bool:
+def is_typed_only() -> bool:
+    """Return whether this is within `typed_only`."""
     return isinstance(ConfigStack.top_or_none(), _TypesOnly)
 
 
@@ -70,7 +71,7 @@ _compiling, _compiled, _typing = _base.get_call_template, _base.get_overload, _o
 
 @functools.wraps(_compiling)
 def _get_call_template(self: Any, args: Any, kws: Any) -> Any:
-    if not (_is_typed_only() and self._can_compile):
+    if not (is_typed_only() and self._can_compile):
         return _compiling(self, args, kws)
     pysig, folded = self._compiler.fold_argument_types(args, kws)
     found = tuple(folded)
@@ -87,7 +88,7 @@ def _get_call_template(self: Any, args: Any, kws: Any) -> Any:
 @functools.wraps(_compiled)
 def _get_overload(self: Any, sig: Any) -> Any:
     """Return nothing for functions that are only typed: they have no machine code."""
-    is_compiled = not _is_typed_only() or tuple(getattr(sig, "args", sig)) in self.overloads
+    is_compiled = not is_typed_only() or tuple(getattr(sig, "args", sig)) in self.overloads
     return _compiled(self, sig) if is_compiled else None
 
 

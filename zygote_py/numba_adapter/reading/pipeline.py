@@ -25,6 +25,7 @@ from zygote_py.numba_adapter.base import (
     is_ambiguous,
     is_constant,
     is_ours,
+    keep_writes,
     options_within,
     statements,
     translate_error,
@@ -238,6 +239,7 @@ class _TypeInference(compiler.CompilerBase):
     def _compile_core(self) -> None:
         (pipeline,) = self.define_pipelines()
         self.state.captures = Captures()
+        keep_writes()
         with typed_only(self.state.flags):
             pipeline.run(self.state)
 

@@ -23,6 +23,7 @@ import numba
 
 from zygote_py.base import execute
 from zygote_py.ir import Type
+from zygote_py.numba_adapter.base import EMITTED, keep_writes
 from zygote_py.numba_adapter.base.internals import CPUDispatcher, Dispatcher, errors
 from zygote_py.numba_adapter.target import records as _records  # noqa: F401 (teaches Numba `ops.array_of_record`)
 from zygote_py.numba_adapter.target.dispatch import is_dispatcher, is_plain
@@ -48,7 +49,8 @@ def load(emitted: Emitted) -> Any:
     # Without a `__name__`, since Numba can resolve a recursive function only if its module can be imported or is
     # missing.
     namespace: dict[str, object] = {"__name__": None, **emitted.globals}
-    execute(emitted.source, f"<zygote_py {emitted.name} {digest}>", namespace)
+    keep_writes()
+    execute(emitted.source, f"{EMITTED}{emitted.name} {digest}>", namespace)
     namespace["__name__"] = __name__  # the functions have no module, but cached callers require one
     return namespace[emitted.name]
 
@@ -73,7 +75,7 @@ def hide_warnings_of_emitted() -> None:
     """
     kind = errors.NumbaPerformanceWarning
     warnings.filterwarnings("ignore", "(?s).*<zygote_py ", kind)  # which say where in their text
-    warnings.filterwarnings("ignore", "", kind, "<zygote_py ")
+    warnings.filterwarnings("ignore", "", kind, EMITTED)
 
 
 _NO_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}

@@ -4,8 +4,7 @@
     contiguous(a["p"][i])       f64[:]A          ->   f64[:]                    the array that is a field
 
 A record in compiled code is where it lies, and so is what the array holds. It does not keep the memory alive: the
-argument of which it is made does, as it does for a field that is an array. Where a function has a comprehension, Numba
-removes writes to arrays that it takes for unused; it has to be told that this one is memory of the caller.
+argument of which it is made does, as it does for a field that is an array.
 """
 
 from __future__ import annotations
@@ -73,16 +72,3 @@ def _typed(record: Any) -> Any:
         return _array_of_record(record)
 
     return implementation if isinstance(record, types.Record) else None
-
-
-def _same_memory(result: str, args: Any, aliases: dict[str, set[str]], of_arguments: set[str]) -> None:
-    """Note that the result of the call shares memory with its argument."""
-    (given,) = (each.name for each in args)
-    if given in of_arguments:
-        of_arguments.add(result)
-    aliases.setdefault(given, set()).add(result)
-    aliases.setdefault(result, set()).add(given)
-
-
-for _function in (ops.array_of_record, ops.contiguous):
-    internals.ir_utils.alias_func_extensions[_function.__name__, _function.__module__] = _same_memory
