@@ -288,8 +288,8 @@ class Walk:
         return self._domain.missing(self, operand) if has_shadow(operand.type) else self._domain.zero(operand.type)
 
     def or_zeros(self, operand: Operand, number: int, hint: str = "", loc: Loc | None = None) -> Operand:
-        """Return the companion of an operand, or zeros for an array that depends on nothing."""
-        if is_array(operand.type) and not isinstance(operand, Undef) and operand not in self.companions:
+        """Return the companion of an operand, or zeros for an array, or a list, that depends on nothing."""
+        if has_shadow(operand.type) and not isinstance(operand, Undef) and operand not in self.companions:
             return self._domain.zeros(Builder(self.b.block, loc), operand, hint)
         return self.of(operand, number)
 

@@ -131,20 +131,20 @@ class IndexSets(Domain):
         return _EMPTY
 
     def zeros(self, b: Builder, array: Operand, hint: str = "") -> Operand:
-        """Return empty sets for the elements of an array."""
+        """Return empty sets for the elements of an array; refuse a list."""
+        if not is_array(array.type):
+            raise refuse(
+                "dependence is not traced through a list that may be one of several lists",
+                array.loc if isinstance(array, Value) else b.loc,
+                hint="pass the pattern as `sparsity`, or use arrays instead of lists",
+            )
         at = Builder(b.block)
         lengths = [at.call(ops.dim, array, Const(axis, _INT), type=_INT) for axis in range(rank_of(array.type))]
         return at.call(ops.zeros, *lengths, type=self.type_of(array.type))
 
     def missing(self, walk: Walk, operand: Operand) -> Operand:
         """Return empty sets for an array; refuse a list."""
-        if is_array(operand.type):
-            return self.zeros(walk.b, operand)
-        raise refuse(
-            "dependence is not traced through a list that may be one of several lists",
-            operand.loc if isinstance(operand, Value) else walk.function.loc,
-            hint="pass the pattern as `sparsity`, or use arrays instead of lists",
-        )
+        return self.zeros(walk.b, operand)
 
     def allocated(self, walk: Walk, instr: Instr) -> Operand:
         """Return empty sets."""

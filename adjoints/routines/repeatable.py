@@ -14,7 +14,7 @@ aliasing: such a function cannot be made repeatable.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import numpy as np
 from numba import types
@@ -36,17 +36,18 @@ from zygote_py.ir import (
 )
 
 
-def make_repeatable(halves: Halves, results: Iterable[Operand]) -> Halves | None:
+def make_repeatable(halves: Halves, results: Iterable[Operand], fresh: Collection[Param] = ()) -> Halves | None:
     """Return the halves with the copies required; None if that is impossible. The halves are changed in any case.
 
-    Parameters of the forward half and `results` that cross are replaced by copies.
+    Parameters of the forward half and `results` that cross are replaced by copies; not those in `fresh`, which are
+    memory that only the function has.
     """
     forward, reverse = halves.forward, halves.reverse
     if any(_calls_with_memory(half) for half in (forward, reverse)):
         return None
     memory = Memory(forward)
     results = [result for result in results if has_memory(result.type)]
-    of_caller = memory.outside | {memory.root(result) for result in results}
+    of_caller = _given(forward, memory, fresh) | {memory.root(result) for result in results}
     written = _written_by(reverse, len(halves.crossing))
     if written is None:
         return None
@@ -74,6 +75,15 @@ def make_repeatable(halves: Halves, results: Iterable[Operand]) -> Halves | None
             _copy_first(reverse, stand_in)
     check_after("make_repeatable", forward, reverse)
     return Halves(forward, halves.last, reverse, tuple(crossing))
+
+
+def _given(forward: Function, memory: Memory, fresh: Collection[Param]) -> set[Value | None]:
+    """Return the roots of the memory of parameters, and of items of tuple parameters, except for those in `fresh`."""
+    origin: dict[Operand, Value] = {param: param for param in forward.params}
+    for instr in forward.instrs():
+        if instr.op is ops.getitem and instr.args[0] in origin and isinstance(instr.args[0].type, types.BaseTuple):
+            origin[instr] = origin[instr.args[0]]
+    return {memory.root(value) for value, of in origin.items() if of not in fresh}
 
 
 def _calls_with_memory(half: Function) -> bool:

@@ -3,6 +3,7 @@
     taken(s, "each.1")                [each[1] for each in s]         a list for each component
     taken(d, "values")                [each for each in d.values()]
     taken(d, "slots")                 slots_by_order(d)               as in `zygote_py.ir.ops.slots`
+    taken(s, "each.copy")             [each.copy() for each in s]     with copies of the arrays
     taken(p, "cell.:total")           np.array([p.total])             the memory of a field of an object
     taken(a, "=x")                    a["x"]                          a field of a structured array
     taken(r, "rows.=x")               array_of_record(r)["x"]         a field of a record, as an array of one
@@ -75,6 +76,8 @@ def _follow(value: Any, steps: list[str]) -> Any:
             return _follow(array_of_record(value), rest)
         case "box":
             return [_follow(value, rest)]
+        case "copy":
+            return value.copy()
         case _ if step.startswith(":"):
             return _follow(getattr(value, step[1:]), rest)
         case _ if step.startswith("="):

@@ -174,6 +174,8 @@ def _float(x: Any) -> Any:
 
 
 def _copysign(a: Any, b: Any) -> Any:
+    if b == 0:
+        _watch.close = _watch.close or "copysign: the sign of a zero, which these numbers do not have"
     return abs(a) if _sign(b) >= 0 else -abs(a)
 
 

@@ -89,11 +89,6 @@ def try_dot(x):
     return y[0]
 
 
-@refused(F8, says="a list as the result", hint="np.array", at="return")
-def list_as_result(x):
-    return [x * i for i in range(3)]
-
-
 @refused(F8, says="a set", hint="tuple", at="{1.0")
 def set_display(x):
     values = {1.0, x}

@@ -401,7 +401,7 @@ def refused(function, *args, says, hint):
 
 
 def test_a_dict_as_result():
-    refused(lambda x: {1: x}, 2.0, says="a dict as the result", hint="return an array or a tuple")
+    refused(lambda x: {1: x}, 2.0, says="the result is of type DictType", hint="`jvp` and `derivative`")
 
 
 def test_mixed_types():

@@ -306,7 +306,7 @@ def refused(function: Callable[..., Any], *args: Any, says: str, hint: str) -> N
 
 
 def test_a_list_as_result():
-    refused(lambda x: [x], 2.0, says="list as the result", hint="np.array")
+    refused(lambda x: [x], 2.0, says="the result is of type list", hint="`jvp` and `derivative`")
 
 
 def test_a_list_that_was_not_made_in_an_iteration():

@@ -53,7 +53,7 @@ def test_programs_compiled(first):
     run(range(first, first + 1), compiled=True)
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(5, marks=pytest.mark.long), 64])
+@pytest.mark.parametrize("seed", [2, pytest.param(5, marks=pytest.mark.long), 64])
 def test_second_derivatives_of_programs(seed):
     outcome = check(program_of(seed, "none" if seed % 2 == 0 else "read"), compiled=False, order=2)
     assert outcome.kind is Kind.OK, outcome.detail

@@ -42,7 +42,8 @@ def jvp(f: Callable[..., R], args: Any, tangents: Any) -> tuple[R, R]:
     Parameters
     ----------
     f : callable
-        A function as for `gradient`. It may return any number, array, tuple, NamedTuple or dataclass.
+        A function as for `gradient`. It may return any number, array, tuple, NamedTuple or dataclass, and lists and
+        dicts of these.
     args : tuple
         The arguments. For a function of one parameter, the argument itself may be passed.
     tangents : tuple

@@ -20,7 +20,6 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints import refuse
 from zygote_py.adjoints.analysis import carries_adjoint, element_of, is_float
 from zygote_py.frontend.values import (
-    count_of,
     dict_of,
     enum_value,
     gradient_type,
@@ -60,6 +59,7 @@ from zygote_py.ir import (
     writes,
 )
 
+_list_of: Any = types.List
 _Convert = Callable[[Builder, Operand, Type], Operand]
 
 
@@ -70,12 +70,17 @@ def take_integers(joint: Function, given: Sequence[Type]) -> None:
             _take_as(joint, number, type, lambda b, new, kind: b.call(float, new, type=kind, hint=_hint(new)))
 
 
-def take_arguments(function: Function, given: Sequence[Type]) -> None:
-    """Let an emitted function take members of enumerations, lists, dicts and objects, whose parts it needs."""
+def take_arguments(function: Function, given: Sequence[Type], *, copies: bool = False) -> None:
+    """Let an emitted function take members of enumerations, lists, dicts and objects, whose parts it needs.
+
+    With `copies` all of that is memory of its own, but for structured arrays and records.
+    """
     for number, param in enumerate(list(function.params)):
         type = given[number] if number < len(given) else param.type
         type = numba_adapter.typeof(type.value) if isinstance(type, types.Omitted) else type
-        if _is_converted(type):
+        if copies and holds_container(type):
+            _take_as(function, number, type, _copied_parts)
+        elif _is_converted(type):
             _take_as(function, number, type, _parts)
 
 
@@ -96,23 +101,44 @@ def _is_taken_apart(type: Type) -> bool:
     return is_whole(type) and not (isinstance(type, types.List) and paths_of(type) == ["each"])
 
 
-def _parts(b: Builder, given: Operand, wanted: Type) -> Operand:
+def is_fresh(type: Type) -> bool:
+    """Return whether this is a list, a dict or an object, or a tuple of these: what is copied when it is taken."""
+    return all(
+        is_whole(leaf) and not is_structured(leaf) and not is_record(leaf) for leaf in leaf_types(type)
+    ) and holds_container(type)
+
+
+def _copied_parts(b: Builder, given: Operand, wanted: Type) -> Operand:
+    """Return the parts of containers, with copies of the arrays in them."""
+    return _parts(b, given, wanted, copies=True)
+
+
+def _parts(b: Builder, given: Operand, wanted: Type, copies: bool = False) -> Operand:
     """Return what is given, with the values of members of enumerations and the parts of containers in their places."""
     hint = _hint(given)
     if isinstance(given.type, types.EnumMember):
         return b.call(enum_value, given, type=wanted, hint=hint)
-    if not _is_converted(given.type):
+    if not _is_converted(given.type) and not (copies and holds_container(given.type)):
         return given
     if is_whole(given.type):
-        leaves = zip(leaves_of(given.type), paths_of(given.type), strict=True)
-        parts = [
-            Const(0, types.int64) if path == "first" else b.call(ops.taken, given, _text(path), type=leaf, hint=hint)
-            for leaf, path in leaves
-        ]
+        parts: list[Operand] = []
+        for leaf, path in zip(leaves_of(given.type), paths_of(given.type), strict=True):
+            if path == "first":
+                parts.append(Const(0, types.int64))
+                continue
+            steps = f"{path}{ops.SEPARATOR}copy" if copies and _is_list_of_arrays(leaf) else path
+            parts.append(b.call(ops.taken, given, _text(steps), type=leaf, hint=hint))
         return parts[0] if len(parts) == 1 else b.call(ops.pack, *parts, type=wanted, hint=hint)
     components = enumerate(zip(names_of(given.type), components_of(wanted), strict=True))
-    inner = [_parts(b, b.item(given, number, f"{hint}_{name}"), own) for number, (name, own) in components]
+    inner = [_parts(b, b.item(given, number, f"{hint}_{name}"), own, copies) for number, (name, own) in components]
     return b.call(ops.pack, *inner, type=wanted, hint=hint)
+
+
+def _is_list_of_arrays(type: Type) -> bool:
+    """Return whether this is a list of arrays, or of lists of arrays."""
+    if not isinstance(type, types.List):
+        return False
+    return isinstance(type.dtype, types.Array) or _is_list_of_arrays(type.dtype)
 
 
 def _text(path: str) -> Const:
@@ -133,7 +159,7 @@ def give_gradients(
 
     Returns the type of the result; None if it is that of what the function returns.
     """
-    asked = [given[number] if number < len(given) else types.none for number in wrt]
+    asked = _asked(wrt, given)
     if not any(map(holds_container, asked)):
         return None
     b, end = at_exit(joint)
@@ -147,12 +173,6 @@ def give_gradients(
         gradients[place], kind = _formed(b, type, gradients[place], joint.params[number])
         if whole:
             gradients[place] = made_whole(b, gradients[place], kind)
-        elif any(isinstance(leaf, types.NoneType) for leaf in _elements(kind)):
-            raise refuse(
-                f"the gradient of `{joint.params[number].hint}`, which holds integers too, in a function",
-                joint.loc,
-                "pass the floats in a list of their own",
-            )
         kinds.append(kind)
     result = gradients[0] if unwrap_single else b.pack(gradients)
     of_result: Any = kinds[0] if unwrap_single else types.Tuple(kinds)
@@ -162,18 +182,35 @@ def give_gradients(
     return None if whole else of_result
 
 
-def _elements(type: Any) -> Iterator[Type]:
-    """Yield the types of the leaves of the elements of containers."""
-    for leaf in leaf_types(type):
-        if isinstance(leaf, types.List | types.ListType):
-            yield from _inside(leaf.dtype)
-        elif (own := dict_of(leaf)) is not None:
-            yield from _inside(own.value_type)
+def _asked(wrt: Sequence[int], given: Sequence[Type]) -> list[Type]:
+    """Return the types of the arguments with these numbers; None for captured variables."""
+    return [given[number] if number < len(given) else types.none for number in wrt]
 
 
-def _inside(type: Type) -> Iterator[Type]:
-    for leaf in leaf_types(type):
-        yield from _elements(leaf) if is_whole(leaf) else (leaf,)
+def formed_tangents(
+    b: Builder, kind: Type, value: Operand, tangents: Sequence[Operand]
+) -> tuple[list[Operand], list[Type]]:
+    """Return the tangents of a result with lists, dicts and objects in their form, and the types of these.
+
+    `kind` is the type of the result, whose value is `value`.
+    """
+    formed = [_formed(b, kind, tangent, value) for tangent in tangents]
+    return [tangent for tangent, _ in formed], [own for _, own in formed]
+
+
+def give_whole(function: Function, kind: Type) -> None:
+    """Let an emitted function return the lists, dicts and structured arrays in a value of this type."""
+    if holds_container(kind):
+        b, end = at_exit(function)
+        end.args = (made_whole(b, end.args[0], kind),)
+
+
+def check_returned(kind: Type, loc: Loc | None) -> None:
+    """Refuse records and objects as results: Numba returns a reference to memory that the function may have made."""
+    for leaf in leaf_types(kind):
+        if is_record(leaf) or numba_adapter.is_object(leaf):
+            what = "a record" if is_record(leaf) else "an object"
+            raise refuse(f"{what} as the result is not supported", loc, "return its fields, in a tuple")
 
 
 def _formed(b: Builder, type: Type, gradient: Operand, argument: Operand) -> tuple[Operand, Type]:
@@ -181,8 +218,9 @@ def _formed(b: Builder, type: Type, gradient: Operand, argument: Operand) -> tup
     if not holds_container(type) or isinstance(gradient.type, types.NoneType):
         return gradient, gradient.type
     if not is_whole(type):
+        is_known = not isinstance(argument.type, types.NoneType)
         formed = [
-            _formed(b, part, b.item(gradient, number), b.item(argument, number))
+            _formed(b, part, b.item(gradient, number), b.item(argument, number) if is_known else NONE)
             for number, part in enumerate(components_of(type))
         ]
         whole = with_components(type, tuple(kind for _, kind in formed))
@@ -194,7 +232,7 @@ def _formed(b: Builder, type: Type, gradient: Operand, argument: Operand) -> tup
     if isinstance(kind, types.NoneType):
         return NONE, kind
     if is_structured(type) or is_record(type):  # zeros for fields without floats
-        arrays = [argument] if count == 1 else b.items(argument)
+        arrays = [argument] if count == 1 else b.items(argument) if shapes_gradient(type) else parts
         for number, (part, array) in enumerate(zip(parts, arrays, strict=True)):
             if isinstance(part.type, types.NoneType):
                 is_array = isinstance(array.type, types.Array)
@@ -204,11 +242,31 @@ def _formed(b: Builder, type: Type, gradient: Operand, argument: Operand) -> tup
     if numba_adapter.is_object(type):
         return _formed_object(b, type, kind, [_content(b, part) for part in parts]), kind
     own: Any = dict_of(type)
-    if own is not None:  # with the keys of the argument
-        keys = 1 + key_has_floats(own) + len(leaves_of(own.key_type))
-        parts[:keys] = b.items(argument)[:keys]
-    parts = [part for part in parts if not isinstance(part.type, types.NoneType)]
+    if shapes_gradient(type):
+        given = [argument] if count == 1 else list(b.items(argument))
+        if own is not None:  # with the keys of the argument
+            keys = 1 + key_has_floats(own) + len(leaves_of(own.key_type))
+            parts[:keys] = given[:keys]
+        pairs = zip(parts, given, strict=True)
+        parts = [_nones(b, old) if isinstance(part.type, types.NoneType) else part for part, old in pairs]
     return parts[0] if len(parts) == 1 else b.pack(parts), kind
+
+
+def _nones(b: Builder, values: Operand) -> Operand:
+    """Return a list of None that is as long as another list; of lists of them for a list of lists."""
+    template: Any = ("none",)
+    kind: Any = types.none
+    depth: Any = values.type
+    while isinstance(depth, types.List):
+        template, kind, depth = ("list", list, template, (0,)), _list_of(kind), depth.dtype
+    return b.call(ops.given, Const(template, types.pyobject), values, type=kind)
+
+
+def _is_of_none(type: Any) -> bool:
+    """Return whether this is None, or a list of None."""
+    while isinstance(type, types.List):
+        type = type.dtype
+    return isinstance(type, types.NoneType)
 
 
 def _content(b: Builder, cell: Operand) -> Operand:
@@ -247,7 +305,9 @@ def made_whole(b: Builder, parts: Operand, type: Any) -> Operand:
     if not is_whole(type):
         made = [made_whole(b, b.item(parts, number), part) for number, part in enumerate(components_of(type))]
         return b.call(ops.pack, *made, type=type)
-    held = [parts] if count_of(type) == 1 else b.items(parts)
+    leaves = leaves_of(type)
+    held = [parts] if len(leaves) == 1 else b.items(parts)
+    held = [part for part, leaf in zip(held, leaves, strict=True) if not _is_of_none(leaf)]
     if is_structured(type):
         extents = [b.call(ops.dim, held[0], Const(axis, types.int64), type=types.int64) for axis in range(type.ndim)]
         return _made_records(b, type, held, extents)
@@ -255,20 +315,40 @@ def made_whole(b: Builder, parts: Operand, type: Any) -> Operand:
 
 
 def _made_records(b: Builder, type: Any, parts: Sequence[Operand], extents: Sequence[Operand]) -> Operand:
-    """Return a structured array with these fields; those without floats are zero."""
+    """Return a structured array with these fields."""
     made = b.call(ops.new_records, Const(type.dtype.dtype, types.pyobject), *extents, type=type, hint="records")
     for part, path in zip(parts, paths_of(type), strict=True):
-        if carries_adjoint(part.type):
+        if not (isinstance(part, Instr) and part.op is np.zeros_like and not carries_adjoint(part.type)):  # new, so 0
             field = b.call(ops.taken, made, _text(path), type=part.type)
             b.call(ops.setitem, field, part, type=types.none)
     return made
 
 
-def refuse_containers(given: Sequence[Type], loc: Loc) -> None:
-    """Refuse lists, dicts and objects where they matter, since the pullback of a function keeps what it is given."""
-    if any(is_whole(leaf) and carries_adjoint(leaf) for type in given for leaf in leaf_types(type)):
-        hint = "use `value_and_gradient` or `jvp`, or pass arrays and tuples"
-        raise refuse("the pullback of a function of a list, a dict or an object is not supported", loc, hint)
+def give_whole_gradients(
+    b: Builder, wrt: Sequence[int], given: Sequence[Type], gradients: Sequence[Operand], arguments: Sequence[Operand]
+) -> list[Operand]:
+    """Return the gradients in a pullback, those of containers in the form of these; `arguments` are those in `wrt`."""
+    made = []
+    for type, gradient, argument in zip(_asked(wrt, given), gradients, arguments, strict=True):
+        formed, kind = _formed(b, type, gradient, argument)
+        made.append(made_whole(b, formed, kind))
+    return made
+
+
+def shapes_gradient(type: Type) -> bool:
+    """Return whether a gradient's form depends on the argument: it has the keys of a dict, or parts without floats."""
+    whole = [leaf for leaf in leaf_types(type) if is_whole(leaf)]
+    return any(not carries_adjoint(part) for leaf in whole for part in leaves_of(leaf))
+
+
+def refuse_in_pullback(given: Sequence[Type], written: Sequence[int], result: Type, loc: Loc) -> None:
+    """Refuse lists and the like as what has a cotangent, a result or an argument that is written to."""
+    if holds_container(result):
+        what = "a list, a dict, a structured array or an object as the result of a pullback's function"
+        raise refuse(f"{what} is not supported", loc, "return an array or a tuple, or use `jvp`")
+    if any(holds_container(given[number]) for number in written):
+        what = "the pullback of a function that writes to a structured array or a record"
+        raise refuse(f"{what} is not supported", loc, "write to a copy of it, or pass its fields")
 
 
 def _writers(memory: Memory, value: Value) -> list[Instr]:

@@ -26,13 +26,13 @@ from zygote_py.adjoints import Dependences, Pushforwards, Transposed, refuse
 from zygote_py.adjoints.analysis import carries_adjoint, expose_leaves, has_shadow, is_number, reachable
 from zygote_py.adjoints.routines import refuse_shared_arguments, routines_behind
 from zygote_py.base import TypedFunction
-from zygote_py.compiler.border import refuse_writes
+from zygote_py.compiler.border import check_returned, formed_tangents, refuse_writes
 from zygote_py.compiler.prepare import lowered_helper, lowered_primal, take_as_primal, typed_as_called, within
 from zygote_py.compiler.request import make_request
 from zygote_py.compiler.script import FUNCTION, Script
 from zygote_py.compiler.transforms import Form, PushForm, TraceForm
 from zygote_py.frontend import LoweredFunction, lower_typed
-from zygote_py.frontend.values import cast_op, structure
+from zygote_py.frontend.values import cast_op, holds_container, structure
 from zygote_py.ir import (
     Builder,
     Const,
@@ -71,8 +71,8 @@ def typed_pushforward(form: PushForm, call: DerivedCall) -> TypedFunction:
         return call.written(_one_by_one(form, name, len(tangents)), call.argument_types)
     made = Pushforwards(lowered.routines, len(tangents), Transposed(lowered_helper, make_canonical))
     pushed = made.push(function, [function.params[number] for number in wrt])
-    take_together(function, given, directions, wrt, pushed.tangents, form.with_value)
-    return typed_as_called(call, function, name, lowered)
+    kind = take_together(function, given, directions, wrt, pushed.tangents, lowered.result_type, form.with_value)
+    return typed_as_called(call, function, name, lowered, kind)
 
 
 def lowered_on_copies(
@@ -150,12 +150,16 @@ def take_together(
     directions: Type,
     wrt: Sequence[int],
     tangents: Sequence[Param],
+    result: Type,
     with_value: bool = True,
-) -> None:
+) -> Type | None:
     """Let a pushforward take its arguments as one tuple, and their tangents as one tuple for each direction.
 
-    It returns the value and a tuple of its tangents, or the tangents only.
+    It returns the value and a tuple of its tangents, or the tangents only. `result` is the type of the value; where
+    this holds lists or the like, the type of what is returned is given back.
     """
+    check_returned(result, function.loc)
+    kind: Type | None = None
     count = len(components_of(given))
     whole = Param(structure(given), "args", function.loc)
     changes = Param(structure(directions), "tangents", function.loc)
@@ -174,11 +178,16 @@ def take_together(
     rest = [param for param in function.params[count:] if param not in taken]
     function.params = [whole, changes, *rest]
     for block, end in function.returns():
-        (result,) = end.args
-        assert isinstance(result, Instr)
+        (packed,) = end.args
+        assert isinstance(packed, Instr)
         b = Builder(block)
-        found = b.pack(result.args[1:])
-        end.args = (b.pack([result.args[0], found]) if with_value else found,)
+        value, *changes_of = packed.args
+        if holds_container(result):
+            changes_of, kinds = formed_tangents(b, result, value, changes_of)
+            kind = types.Tuple((result, types.Tuple(kinds))) if with_value else types.Tuple(kinds)
+        found = b.pack(changes_of)
+        end.args = (b.pack([value, found]) if with_value else found,)
+    return kind
 
 
 def _converted(b: Builder, item: Operand, kind: Type, of: Operand) -> Operand:
@@ -221,5 +230,5 @@ def typed_trace(form: TraceForm, call: DerivedCall) -> TypedFunction:
     function = lowered.function
     refuse_draws(function)
     traced = Dependences(function, lowered.routines).trace(function, function.params[number])
-    take_together(function, given, directions, (number,), (traced.indices,))
+    take_together(function, given, directions, (number,), (traced.indices,), types.none)
     return typed_as_called(call, function, name, lowered)

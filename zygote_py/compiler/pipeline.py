@@ -8,7 +8,7 @@ emitted function elsewhere (see `zygote_py.runtime.compiled_function`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -20,7 +20,17 @@ from zygote_py.adjoints import join, join_halves, refuse
 from zygote_py.adjoints.analysis import Activity, carries_adjoint, is_array, reachable
 from zygote_py.adjoints.routines import Derivatives, make_repeatable
 from zygote_py.base import Names, TypedFunction, captured_type
-from zygote_py.compiler.border import give_gradients, refuse_containers, refuse_writes, take_arguments, take_integers
+from zygote_py.compiler.border import (
+    give_gradients,
+    give_whole,
+    give_whole_gradients,
+    is_fresh,
+    refuse_in_pullback,
+    refuse_writes,
+    shapes_gradient,
+    take_arguments,
+    take_integers,
+)
 from zygote_py.compiler.free_variables import fields_of, put_fields_back, with_fields
 from zygote_py.compiler.jvp import refuse_draws, typed_pushforward, typed_trace
 from zygote_py.compiler.prepare import (
@@ -41,6 +51,7 @@ from zygote_py.compiler.transforms import GradientForm, PushForm, TraceForm
 from zygote_py.emit import NJIT, Emitted, emit
 from zygote_py.frontend import Capture, LoweredFunction, lower, lower_typed
 from zygote_py.ir import (
+    NONE,
     Builder,
     Function,
     Instr,
@@ -160,6 +171,8 @@ def compile_gradient(
     made = _joint(request, argument_types, lower_of(request), True) if form is None else _made(request, argument_types)
     hidden = _take_captured(made.joint, made.lowered, hidden)
     take_arguments(made.joint, argument_types)
+    if form is not None:
+        give_whole(made.joint, made.lowered.result_type)
     finish(made.joint)
     defaults = {} if hidden else request.defaults  # captured values follow the parameters
     notes = [f"{FLAT}: {name} (see docs/implicit.md)" for name in made.flat]
@@ -300,8 +313,8 @@ def compile_pullback(
     Captured values are passed to the forward function as in `compile_gradient`.
     """
     given, wrt, lowered = lowered_primal(request, argument_types, lower_of(request))
-    refuse_containers(given, request.loc)
     primal = lowered.function
+    refuse_writes(primal, given)
     parts = checked_arguments(primal, wrt)
     memory = Memory(primal)
     parameters = primal.params[: lowered.argument_count]
@@ -310,13 +323,17 @@ def compile_pullback(
         for param in parameters
         if any(is_array(leaf.type) and memory.is_written(leaf) for leaf in reachable((param,), parts))
     ]
+    places = [number for number, param in enumerate(parameters) if param in written]
+    refuse_in_pullback(given, places, lowered.result_type, request.loc)
     activity, adjoint, shadows = _differentiate(lowered, wrt, parts, written)
     names = tuple(param.hint for param in written)
-    halves = _repeatable_halves(adjoint, shadows, wrt) or _halves_that_run_again(primal, adjoint, shadows, wrt)
+    halves = _repeatable_halves(adjoint, shadows, wrt, given) or _halves_that_run_again(
+        primal, adjoint, shadows, wrt, given
+    )
     forward = halves[0]
     take_integers(forward, given)
     hidden = _take_captured(forward, lowered, hidden)
-    take_arguments(forward, given)
+    take_arguments(forward, given, copies=True)
     texts = [
         emit(finish(half), name=f"{primal.name}_{which}", target=NJIT, options=request.options)
         for half, which in zip(halves, ("forward", "reverse"), strict=True)
@@ -325,7 +342,7 @@ def compile_pullback(
 
 
 def _repeatable_halves(
-    adjoint: Function, shadows: Mapping[Value, Value], wrt: tuple[int, ...]
+    adjoint: Function, shadows: Mapping[Value, Value], wrt: tuple[int, ...], given: Sequence[Type]
 ) -> tuple[Function, Function] | None:
     """Return a forward function, of the result and the saved values, and a reverse function of these and of the seeds.
 
@@ -333,20 +350,27 @@ def _repeatable_halves(
     """
     halves, value = join_halves(adjoint, shadows, wrt)
     define(halves.crossing, halves.forward.entry)
-    found = make_repeatable(halves, items_of(value))
+    params = halves.forward.params
+    own = [param for param, type in zip(params, given, strict=False) if is_fresh(type)]
+    found = make_repeatable(halves, items_of(value), own)
     if found is None:
         return None
     last = Builder(found.last)
-    kept = last.pack_all(found.crossing)
+    shaping = [number for number in wrt if number < len(given) and shapes_gradient(given[number])]
+    taken = {number: Param(params[number].type, params[number].hint, params[number].loc) for number in shaping}
+    count = len(found.crossing)
+    found.reverse.params[count:count] = taken.values()
+    kept = last.pack_all([*found.crossing, *(params[number] for number in shaping)])
     last.return_packed([value, kept])
-    _take_kept(found.reverse, kept.type, len(found.crossing))
     b, end = at_exit(found.reverse)
-    end.args = (b.pack_all(end.args),)
+    arguments = [taken.get(number, NONE) for number in wrt]
+    end.args = (b.pack_all(give_whole_gradients(b, wrt, given, end.args, arguments)),)
+    _take_kept(found.reverse, kept.type, count + len(shaping))
     return found.forward, found.reverse
 
 
 def _halves_that_run_again(
-    primal: Function, adjoint: Function, shadows: Mapping[Value, Value], wrt: tuple[int, ...]
+    primal: Function, adjoint: Function, shadows: Mapping[Value, Value], wrt: tuple[int, ...], given: Sequence[Type]
 ) -> tuple[Function, Function]:
     """Return two such functions: the first saves copies of its arguments, and the second runs everything again."""
     refuse_draws(
@@ -360,6 +384,7 @@ def _halves_that_run_again(
     b, end = at_exit(forward)
     b.return_packed([end.args[0], kept])
     reverse = join(adjoint, shadows, wrt, unwrap_single=False, with_value=False, seeded=True)
+    give_gradients(reverse, wrt, given, False, False, True)
     _take_kept(reverse, kept.type, len(forward.params), copied)
     return forward, reverse
 

@@ -246,8 +246,11 @@ def check_result(request: Request, type: Type) -> None:
     if is_float(type) or isinstance(type, types.Integer):
         return
     others = "`jacobian` gives the derivatives of all of it, `pullback` their product with a vector"
-    hints = {
+    forward = "`jvp` and `derivative` give lists and dicts of derivatives"
+    hints: dict[Any, str] = {
         types.Array: f"return one number, such as the sum; {others}",
+        types.List | types.ListType: f"return one number, such as the sum; {forward}",
+        types.DictType: f"return one number; {forward}",
         types.BaseTuple: f"return one number, or with `has_aux=True` a pair of it and the rest; {others}",
         types.NoneType: "return the number to be differentiated; `pullback` takes what is written to arguments",
         types.Boolean: "return a float, not a comparison",

@@ -83,9 +83,9 @@ def leaves(text: str, kind: Type) -> Iterator[Leaf]:
         yield Leaf(text, kind)
     elif is_whole(kind) and carries_adjoint(kind):
         raise refuse(
-            f"derivatives of this kind with respect to a value of type {kind} are not supported",
+            f"derivatives of this kind, of a value of type {kind} or with respect to one, are not supported",
             None,
-            "ask for `gradient`, `value_and_gradient` or `jvp`, or pass arrays",
+            "ask for `gradient`, `pullback`, `jvp` or `hvp`, or use arrays",
         )
 
 

@@ -43,11 +43,14 @@ class Form:
         The options of Numba that this dispatcher has besides those of the function.
     kernel : callable or None
         How it is compiled; None for `zygote_py.cache.find`.
+    gives_gradients : bool
+        Whether the result is that of `gradient`, of the same parameters.
     """
 
     has_own_entry = False
     entry_options: Mapping[str, object] = MappingProxyType({})
     kernel: Callable[..., Any] | None = None
+    gives_gradients = False
 
     def request(self, primal: Any, captured_count: int, inner: Request | None) -> Request:
         """Return the request for a call from Python."""
@@ -73,6 +76,10 @@ class Form:
         """Return the types of the arguments of the differentiated function."""
         return argument_types
 
+    def each_value(self, convert: Callable[[Any], Any], result: Any) -> Any:
+        """Return the result with what `convert` makes of each part of it that is like a value of the function."""
+        return result
+
     def finishing(self, function: Callable[..., Any], count: int) -> Callable[..., Any]:
         """Return the function that calls from Python run, given the compiled function of `count` arguments."""
         return function
@@ -82,6 +89,7 @@ class Form:
 class GradientForm(Form):
     """`gradient` and `value_and_gradient`, with their options."""
 
+    gives_gradients = True
     wrt: Wrt = None
     with_value: bool = False
     closure: bool = False

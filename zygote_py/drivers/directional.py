@@ -27,7 +27,6 @@ from zygote_py.compiler import (
     Request,
     Script,
     does_not_take,
-    leaves,
     parts,
     signature_of,
     wrong_arguments,
@@ -49,6 +48,10 @@ class Pushforward(Driver):
     def signature(self, of: inspect.Signature) -> inspect.Signature:
         """Return a signature of the captured variables, the arguments, and their tangents."""
         return signature_of(*list(of.parameters)[: self.captured_count], "args", "tangents")
+
+    def each_value(self, convert: Callable[[Any], Any], result: Any) -> Any:
+        """Return the value and its tangent, both converted."""
+        return tuple(map(convert, result))
 
     def count(self, args: Sequence[Any]) -> int:
         """Return the number of arguments that the function gets if the derivative is called with these."""
@@ -211,6 +214,10 @@ def _dtype(kind: Any) -> Any:
 class Derivative(Driver):
     """`derivative`: the derivative of any result with respect to a number."""
 
+    def each_value(self, convert: Callable[[Any], Any], result: Any) -> Any:
+        """Return the derivative, or several, converted."""
+        return tuple(map(convert, result)) if isinstance(self.wrt, tuple) else convert(result)
+
     def written(self, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
         """Return a function of the arguments."""
         script, names, asked, unwrap_single = self.start(call)
@@ -237,6 +244,8 @@ class Derivative(Driver):
 @dataclass(frozen=True)
 class Hvp(Driver):
     """`hvp`: the derivative of the gradient in a direction, which is the last argument."""
+
+    gives_gradients = True
 
     def count(self, args: Sequence[Any]) -> int:
         """Return the number of arguments that the function gets if the derivative is called with these."""
@@ -285,7 +294,7 @@ class Hvp(Driver):
         wrt = tuple(
             n - self.captured_count
             for n, kind in enumerate(kinds)
-            if n >= self.captured_count and any(leaves("x", kind))
+            if n >= self.captured_count and carries_adjoint(kind)
         )
         asked, _ = Hvp(wrt, self.captured_count).asked(call, script)
         return asked, False

@@ -15,19 +15,32 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints import refuse
+from zygote_py.adjoints.analysis import carries_adjoint, element_of
 from zygote_py.compiler import Form, Leaf, Request, Script, Wrt, hashable, leaves, make_request, names_of
-from zygote_py.ir import Type
+from zygote_py.frontend.values import is_whole, leaves_of
+from zygote_py.ir import Type, leaf_types
 
 
 @dataclass(frozen=True, slots=True)
 class SelectedParameter:
-    """A selected parameter: its name, the text of its value, its number, the type of the argument, and its leaves."""
+    """A selected parameter: its name, the text of its value, its number, and the type of the argument."""
 
     name: str
     text: str
     number: int
     type: Type
-    leaves: tuple[Leaf, ...]
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """The numbers and arrays in it. Raises DifferentiationError for lists and the like."""
+        return tuple(leaves(self.text, self.type))
+
+
+def _is_complex(kind: Type) -> bool:
+    """Return whether there are complex numbers in an array, a list, a dict or an object, or this is one."""
+    if isinstance(kind, types.Array | types.List) and not isinstance(kind.dtype, types.Record):
+        return any(map(_is_complex, leaf_types(element_of(kind))))
+    return any(map(_is_complex, leaves_of(kind))) if is_whole(kind) else isinstance(kind, types.Complex)
 
 
 @dataclass(frozen=True)
@@ -86,18 +99,17 @@ class Driver(Form):
             if isinstance(kind, types.Integer):
                 script.add(f"{called[number]} = float({called[number]})")
                 kind = types.float64
-            own = tuple(leaves(called[number], kind))
-            if not own:
+            if not carries_adjoint(kind):
                 raise refuse(
                     f"no {self} with respect to `{name}`, which is of type {kind}",
                     request.loc,
                     hint=f"pass floats for `{name}`, or leave it out of wrt",
                 )
-            if any(leaf.is_complex for leaf in own):
+            if any(map(_is_complex, leaf_types(kind))):
                 raise refuse(
                     f"`{self}` with respect to `{name}`, which is complex",
                     request.loc,
                     hint="let the function take the real and the imaginary part",
                 )
-            found.append(SelectedParameter(name, called[number], number, kind, own))
+            found.append(SelectedParameter(name, called[number], number, kind))
         return found, request.unwrap_single

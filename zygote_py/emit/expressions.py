@@ -409,6 +409,8 @@ class Expressions:
                 return self._new(ops.record, type, [ast.Constant(0)] * type.ndim)
             case types.List():
                 return ast.Subscript(ast.List([self.zero(type.dtype)]), ast.Slice(None, ast.Constant(0), None))
+            case types.DictType():
+                return self.call(ops.no_slots, self.zero(type.key_type))
             case types.BaseTuple():
                 return self._construct(type, [self.zero(item) for item in _items(type)])
             case _ if type == types.none:
@@ -497,6 +499,8 @@ def _follow(value: ast.expr, steps: Sequence[str], call: _Call, depth: int) -> a
             return _follow(call(ops.array_of_record, value), rest, call, depth)
         case "box":
             return ast.List([_follow(value, rest, call, depth)])
+        case "copy":
+            return ast.Call(ast.Attribute(value, "copy"), [], [])
         case _ if step.startswith("="):
             return _follow(ast.Subscript(value, ast.Constant(step[1:])), rest, call, depth)
         case _ if step.startswith(":"):

@@ -116,7 +116,7 @@ class Lowering(Variables):
         return self.function
 
     def _check_result(self) -> None:
-        if any(isinstance(leaf, types.List) for leaf in leaves_of(self.frame.result_type)):
+        if self._is_routine and any(isinstance(leaf, types.List) for leaf in leaves_of(self.frame.result_type)):
             endings = [block.ending for block in self.frame.graph.blocks.values()]
             self.loc = next(ending.loc for ending in endings if isinstance(ending, st.Return))
             if is_dict(self.frame.result_type):

@@ -124,8 +124,9 @@ class Program:
         for recursive in self._chosen:
             if recursive.derived is not None:  # it writes to nothing but arrays
                 continue
-            if what := _no_routine(recursive):
-                kind = "function" if recursive in called or recursive.runs_again else "recursive function"
+            is_only_recursive = recursive not in called and not recursive.runs_again
+            if what := _no_routine(recursive, is_only_recursive):
+                kind = "recursive function" if is_only_recursive else "function"
                 raise refuse(
                     f"the {kind} `{recursive.name}` takes or returns {what}, which is not supported",
                     recursive.loc,
@@ -216,11 +217,14 @@ def _size(function: st.TypedFunction) -> int:
     return sum(not (isinstance(each, st.Assign) and isinstance(each.value, idle)) for each in statements)
 
 
-def _no_routine(function: st.TypedFunction) -> str:
-    """Return which argument or result of a function a routine cannot have; empty if there is none."""
+def _no_routine(function: st.TypedFunction, recursive: bool = False) -> str:
+    """Return which argument or result of a function a routine cannot have; empty if there is none.
+
+    A recursive function, which cannot be inlined, may take what others had better not.
+    """
     given = function.parameter_types[: function.argument_count]
-    for type_ in (*given, function.return_type):
-        if numba_adapter.is_object(type_):
+    for type_ in (function.return_type,) if recursive else (*given, function.return_type):
+        if numba_adapter.is_object(type_) and not recursive:
             return "an object of a jitclass"
         if any(isinstance(leaf, types.List | types.ListType) for leaf in leaves_of(type_)):
             return "a dict" if any(map(is_dict, leaf_types(type_))) else "a list"

@@ -123,12 +123,13 @@ class DerivativeFunction(Generic[P, R]):
         return self._giving_records(self.form.finishing(function, count))
 
     def _giving_records(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        takes_records = self._request.form is None and any(map(holds_record, self._now.compiled))
+        takes_records = any(map(holds_record, self._now.compiled))
         return functools.partial(self._called_with_records, function) if takes_records else function
 
     def _called_with_records(self, function: Callable[..., Any], *args: Any) -> Any:
         count = len(self._request.signature.parameters)
-        return with_records(function(*args), self._request, tuple(map(numba_adapter.typeof, args[:count])))
+        kinds = tuple(map(numba_adapter.typeof, args[:count]))
+        return with_records(function(*args), self.form, self._request, kinds)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Return the derivative at these arguments."""

@@ -30,6 +30,7 @@ from zygote_py.ir import Type
 from zygote_py.runtime.compiled_function import DerivativeFunction, kept_derivative
 from zygote_py.runtime.compiled_pullback import entry_function, known_of
 from zygote_py.runtime.cotangents import Seed, check_seeds, like
+from zygote_py.runtime.records import as_record, holds_record
 from zygote_py.runtime.state import Fewer
 from zygote_py.runtime.tracebacks import is_of_the_user, shortened, shortening
 
@@ -185,7 +186,8 @@ class Pullback:
         for number, name, kind in compiled.written_parameters:
             given.append(Seed(name, "", kind, self._args[number]).of(seeds.get(name)))
         result: tuple[Any, ...] = self._kernel.back(self._kept)(self._kept, *given)
-        return result
+        kinds = self._kernel.argument_types
+        return tuple(map(as_record, result, kinds)) if holds_record(kinds) else result
 
 
 class PullbackKernel(Kernel):
@@ -241,6 +243,8 @@ class PullbackKernel(Kernel):
     def quick_for(self, kept: Any) -> Any:
         """Return a function of the saved values and one float as the seed; None if a seed is anything else."""
         if not numba_adapter.is_sealed(kept) or self.compiled.result_type != types.float64 or self.compiled.written:
+            return None
+        if holds_record(self.argument_types):
             return None
         return numba_adapter.entry_of_seed(self.back(kept), kept)
 

@@ -11,8 +11,9 @@ from typing import Any
 
 from numba import types
 
+from zygote_py.adjoints.analysis import carries_adjoint
 from zygote_py.base import structures
-from zygote_py.compiler import Request
+from zygote_py.compiler import Form, Request
 from zygote_py.ir import Type, components_of, leaf_types
 
 
@@ -21,16 +22,25 @@ def holds_record(kinds: Iterable[Type]) -> bool:
     return any(isinstance(leaf, types.Record) for kind in kinds for leaf in leaf_types(kind))
 
 
-def with_records(result: Any, request: Request, kinds: Sequence[Type]) -> Any:
-    """Return the result of a gradient with records in place of arrays of one record, as compiled functions give.
+def with_records(result: Any, form: Form | None, request: Request, kinds: Sequence[Type]) -> Any:
+    """Return the result of a derivative with records in place of arrays of one record, as compiled functions give.
 
-    Numba cannot return a record that a function has made.
+    `kinds` are the types of the arguments; `form` is None for a gradient.
     """
+    if form is not None and not form.gives_gradients:
+        inner = request.inner
+        if inner is None:
+            return result
+        taken = form.kinds(tuple(kinds))
+        return form.each_value(lambda value: with_records(value, inner.form, inner, taken), result)
+    kinds = kinds if form is None else form.kinds(tuple(kinds))
     numbers = range(request.captured_count, len(kinds)) if request.wrt is None else request.wrt
     asked = [kinds[number] if isinstance(number, int) else types.none for number in numbers]
+    if request.form is not None and request.wrt is None:  # `hvp` of all parameters that can have a direction
+        asked = list(filter(carries_adjoint, asked))
 
     def of_parameters(found: Any) -> Any:
-        return _record(found, asked[0]) if request.unwrap_single else tuple(map(_record, found, asked))
+        return as_record(found, asked[0]) if request.unwrap_single else tuple(map(as_record, found, asked))
 
     def of_gradients(found: Any) -> Any:
         return (of_parameters(found[0]), found[1]) if request.closure else of_parameters(found)
@@ -40,10 +50,11 @@ def with_records(result: Any, request: Request, kinds: Sequence[Type]) -> Any:
     return (of_gradients(result[0]), result[1]) if request.has_aux else of_gradients(result)
 
 
-def _record(found: Any, kind: Type) -> Any:
+def as_record(found: Any, kind: Type) -> Any:
+    """Return a gradient with the record in each array of one record; `kind` is the type of the argument."""
     if isinstance(kind, types.Record) and found is not None:
         return found[0]
     if isinstance(kind, types.BaseTuple) and found is not None:
         held = structures.parts(found) or ()
-        return structures.with_parts(found, map(_record, held, components_of(kind)))
+        return structures.with_parts(found, map(as_record, held, components_of(kind)))
     return found

@@ -146,13 +146,24 @@ def made(at: Emitter, callee: object, args: list[LoweredValue], type_: Type) -> 
     new: Any = plain(type_)
     kinds: list[Any] = list(leaves_of(new))
     layout = [types.Array(leaf.dtype, leaf.ndim, "C") for leaf in kinds]
-    if callee in (np.zeros, np.empty) and len(args) == 2 and all(leaf.ndim == new.ndim for leaf in layout):
+    if callee in (np.zeros, np.empty) and len(args) == 2:
         lengths = [at.cast(each, INT) for each in args[0].leaves]
-        return LoweredValue(new, tuple(at.emit(ops.zeros, lengths, leaf) for leaf in layout))
+        shapes = [[*lengths, *(Const(each, INT) for each in own)] for own in _shapes(new.dtype)]
+        leaves = (at.emit(ops.zeros, own, leaf) for own, leaf in zip(shapes, layout, strict=True))
+        return LoweredValue(new, tuple(leaves))
     if callee in (np.zeros_like, np.empty_like, np.copy) and args and is_structured(args[0].type):
         op = np.copy if callee is np.copy else np.zeros_like
         return LoweredValue(new, tuple(at.emit(op, (leaf,), copied_type(leaf.type)) for leaf in args[0].leaves))
     return None
+
+
+def _shapes(record: Any) -> Iterator[tuple[int, ...]]:
+    """Yield the shape of each field in a record, and of those of its records."""
+    for field in fields_of_record(record).values():
+        if is_record(field):
+            yield from _shapes(field)
+        else:
+            yield getattr(field, "shape", ())
 
 
 def refuse_held(at: Emitter, type_: Type) -> None:

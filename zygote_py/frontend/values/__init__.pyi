@@ -40,7 +40,6 @@ from .bundles import (
     unsupported_argument as unsupported_argument,
 )
 from .containers import (
-    count_of as count_of,
     gradient_type as gradient_type,
     holds_container as holds_container,
     paths_of as paths_of,

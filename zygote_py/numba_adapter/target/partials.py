@@ -19,11 +19,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from numba import types
 from numba.experimental import structref
 from numba.extending import box, overload, register_model, typeof_impl
+from numba.typed import Dict
 
 from zygote_py.base import caller, free
 from zygote_py.ir import Type
@@ -263,7 +265,7 @@ def is_sealed(kept: object) -> bool:
 
 def taken_out(kept: Any) -> tuple[Any, Type]:
     """Return the residuals as Python objects, to be pickled, and their type in compiled code."""
-    return decorated(lambda each: each.kept, {})(kept), kept._type
+    return _with_dicts(_Dict.of, decorated(lambda each: each.kept, {})(kept)), kept._type
 
 
 def put_back(items: Any, kind: Any) -> Any:
@@ -271,4 +273,32 @@ def put_back(items: Any, kind: Any) -> Any:
     signature = (kind.field_dict["kept"],)
     made = seal_as(kind)
     made.compile(signature)
-    return made.overloads[signature].entry_point(items)
+    return made.overloads[signature].entry_point(_with_dicts(_Dict.made, items))
+
+
+@dataclass(frozen=True, slots=True)
+class _Dict:
+    """A dict of compiled code, which cannot be pickled: its type and its items."""
+
+    type: Any
+    items: tuple[tuple[Any, Any], ...]
+
+    @staticmethod
+    def of(value: Any) -> Any:
+        """Return what is pickled for a value."""
+        return _Dict(value._dict_type, tuple(value.items())) if isinstance(value, Dict) else value
+
+    @staticmethod
+    def made(value: Any) -> Any:
+        """Return the value for which this was pickled."""
+        if not isinstance(value, _Dict):
+            return value
+        made = Dict.empty(value.type.key_type, value.type.value_type)
+        for key, item in value.items:
+            made[key] = item
+        return made
+
+
+def _with_dicts(convert: Callable[[Any], Any], items: Any) -> Any:
+    """Return residuals with what `convert` makes of each value."""
+    return tuple(_with_dicts(convert, each) for each in items) if type(items) is tuple else convert(items)

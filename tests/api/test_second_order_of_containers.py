@@ -1,0 +1,492 @@
+"""Lists, dicts, objects and structured arrays: products with Hessians, derivatives of gradients, pullbacks, results.
+
+The references are differences of the functions themselves, as Numba compiles them or in plain Python.
+"""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from numba import njit
+from numba.core.errors import NumbaPendingDeprecationWarning
+from numba.typed import Dict, List
+
+import zygote_py as zg
+from tests.api.test_containers import (
+    Spring,
+    of_arrays,
+    of_dict,
+    of_edges,
+    of_object,
+    plain,
+    typed,
+    typed_dict,
+    weighted,
+)
+from tests.api.test_structured_arrays import bodies, cells
+from zygote_py import DifferentiationError, derivative, gradient, hvp, jvp, pullback
+
+pytestmark = pytest.mark.filterwarnings(
+    f"ignore::{NumbaPendingDeprecationWarning.__module__}.NumbaPendingDeprecationWarning"
+)
+
+
+def of_cells(a, x):  # a product, so that its derivatives are functions of all fields
+    total = 0.0
+    for r in a:
+        total += (r["p"] * r["p"]).sum() * r["m"] * x
+    return total * a[0]["p"][1]
+
+
+def of_bodies(a, x):
+    total = 0.0
+    for i in range(len(a)):
+        total += a[i]["x"] * a["y"][i] * a["n"][i] * x * x + a[0]["x"] ** 2 * x
+    return total
+
+
+def of_record(r, x):
+    return r["x"] * r["x"] * r["n"] * x + r["y"] * r["y"] * r["x"]
+
+
+def of_lists(s, x):
+    total = 0.0
+    for row in s:
+        for n, v in row:
+            total += n * v * v * x
+    return total * s[0][0][1]
+
+
+def of_pairs(d, x):
+    total = 0.0
+    for key, (n, v) in d.items():
+        total += key * n * v * v * x
+    return total
+
+
+def of_mixed(t, x):
+    return t[0] * t[1][0] * t[1][0] * x + t[2][1] ** 3 * t[1][1]
+
+
+def like(value, random):
+    """Return a random value of the form of a gradient."""
+    if isinstance(value, List):
+        return typed(*(like(each, random) for each in value))
+    if isinstance(value, list | tuple):
+        return type(value)(like(each, random) for each in value)
+    if isinstance(value, Dict):
+        return typed_dict({key: like(each, random) for key, each in value.items()})
+    if isinstance(value, Spring):
+        return (random.normal(), None, random.normal(size=value.v.shape))
+    if isinstance(value, np.ndarray | np.void) and value.dtype.names:
+        made = np.zeros(value.shape, value.dtype)
+        for name in value.dtype.names:
+            if value.dtype[name].base.kind == "f":
+                made[name] = random.normal(size=made[name].shape)
+        return made if isinstance(value, np.ndarray) else made[()]
+    if isinstance(value, np.ndarray):
+        return random.normal(size=value.shape)
+    return random.normal() if isinstance(value, float) else None
+
+
+def moved(value, *steps):
+    """Return a value plus multiples of tangents: `steps` are pairs of a factor and a tangent."""
+    if isinstance(value, List):
+        return typed(*(moved(each, *((h, t[i]) for h, t in steps)) for i, each in enumerate(value)))
+    if isinstance(value, list | tuple):
+        return type(value)(moved(each, *((h, t[i]) for h, t in steps)) for i, each in enumerate(value))
+    if isinstance(value, Dict):
+        return typed_dict({key: moved(each, *((h, t[key]) for h, t in steps)) for key, each in value.items()})
+    if isinstance(value, Spring):
+        a, v = value.a, value.v.copy()
+        for h, (of_a, _, of_v) in steps:
+            a, v = a + h * of_a, v + h * of_v
+        return Spring(a, value.n, v)
+    if isinstance(value, np.ndarray | np.void) and value.dtype.names:
+        made = np.zeros(value.shape, value.dtype)
+        made[...] = value
+        for name in value.dtype.names:
+            for h, tangent in steps:
+                if value.dtype[name].base.kind == "f":
+                    made[name] += h * tangent[name]
+        return made if isinstance(value, np.ndarray) else made.reshape(1)[0]
+    return value if isinstance(value, int | np.integer) else value + sum(h * t for h, t in steps)
+
+
+def inner(a, b):
+    """Return the inner product of two values of the form of a gradient."""
+    if a is None or b is None:
+        return 0.0
+    if isinstance(a, Dict | dict):
+        return sum(inner(a[key], b[key]) for key in a)
+    if isinstance(a, List | list | tuple):
+        return sum(map(inner, a, b))
+    if isinstance(a, np.ndarray | np.void) and a.dtype.names:
+        return sum(np.sum(a[name] * b[name]) for name in a.dtype.names if a.dtype[name].base.kind == "f")
+    return float(np.sum(a * b))
+
+
+CASES = {
+    "list": (weighted, [1.0, 2.0]),
+    "typed list": (weighted, typed(1.0, 2.0, 0.5)),
+    "typed list of arrays": (of_arrays, typed(np.ones(2), np.arange(3.0))),
+    "list of tuples": (of_edges, [(1, 0, 2.0), (3, 4, 5.0)]),
+    "typed list of tuples": (of_edges, typed((1, 0, 2.0), (3, 4, 5.0))),
+    "typed list of lists": (of_lists, typed(typed((1, 2.0)), typed((2, 3.0), (3, 1.0)))),
+    "typed dict": (of_dict, typed_dict({7: 2.0, 1: 0.5})),
+    "typed dict of tuples": (of_pairs, typed_dict({7: (1, 2.0), 1: (3, 0.5)})),
+    "object": (of_object, Spring(2.0, 3, np.array([1.0, 2.0]))),
+    "structured array": (of_bodies, bodies()),
+    "fields that are arrays": (of_cells, cells()),
+    "record": (of_record, bodies()[1]),
+    "tuple": (of_mixed, (2.0, [1.0, 3.0], np.array([1.0, 2.0]))),
+}
+_random = np.random.default_rng(4)
+TANGENTS = {name: (like(given, _random), like(given, _random)) for name, (_, given) in CASES.items()}
+COMPILED = ["typed list of lists", "typed list of tuples", "typed dict", "record"]
+INTERPRETED = [name for name in CASES if name != "typed list of lists"]  # which is empty there: Numba's own fault
+
+
+def form(value):
+    return type(value)._fields if hasattr(value, "_fields") else {np.void: np.void}.get(type(value), type(value))
+
+
+def second(function, given, v, w, h=2e-4):
+    """Return the second derivative in two directions."""
+
+    def at(i, j):
+        return function(moved(given, (i * h, v), (j * h, w)), 1.5)
+
+    return (at(1, 1) - at(1, -1) - at(-1, 1) + at(-1, -1)) / (4 * h * h)
+
+
+def close(a, b):
+    return math.isclose(a, b, rel_tol=1e-5, abs_tol=1e-5)
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("name", INTERPRETED)
+def test_products_with_the_hessian(name):
+    function, given = CASES[name]
+    v, w = TANGENTS[name]
+    expected = second(function, given, v, w)
+    found = hvp(function)(given, 1.5, v)
+    assert form(found) == form(gradient(function, wrt=0)(given, 1.5))
+    assert close(inner(found, w), expected)
+    slopes, of_x = hvp(function, wrt=None)(given, 1.5, (v, 0.25))
+    by_x = (inner(gradient(function, wrt=0)(given, 1.5 + h), w) / (2 * h) for h in (1e-4, -1e-4))
+    assert close(inner(slopes, w), expected + 0.25 * sum(by_x))
+    assert isinstance(of_x, float)
+    value, tangent = jvp(gradient(function, wrt=0), (given, 1.5), (v, None))
+    assert close(inner(value, w), (second_slope(function, given, w)))
+    assert close(inner(tangent, w), expected)
+    assert form(value) == form(tangent) == form(found)
+
+
+def second_slope(function, given, w, h=1e-5):
+    """Return the first derivative in a direction."""
+    return (function(moved(given, (h, w)), 1.5) - function(moved(given, (-h, w)), 1.5)) / (2 * h)
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("name", INTERPRETED)
+def test_derivatives_of_gradients_by_the_other_argument(name):
+    function, given = CASES[name]
+    _, w = TANGENTS[name]
+    found = derivative(gradient(function, wrt=0), wrt=1)(given, 1.5)
+    assert form(found) == form(gradient(function, wrt=0)(given, 1.5))
+
+    def slope(x, h=2e-4):
+        return (function(moved(given, (h, w)), x) - function(moved(given, (-h, w)), x)) / (2 * h)
+
+    assert close(inner(found, w), (slope(1.5 + 2e-4) - slope(1.5 - 2e-4)) / 4e-4)
+    by_way_of_x = gradient(lambda s, x: gradient(function, wrt=1)(s, x), wrt=0)(given, 1.5)
+    assert close(inner(by_way_of_x, w), inner(found, w))
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_in_compiled_code(name):
+    function, given = CASES[name]
+    v, w = TANGENTS[name]
+    expected = second(njit(function), given, v, w)
+    product = hvp(function)
+    assert close(inner(product(given, 1.5, v), w), expected)
+    assert close(inner(pickle.loads(pickle.dumps(product))(given, 1.5, v), w), expected)
+
+    @njit
+    def inside(s, x, v):
+        _, back = pullback(function, s, x)
+        return product(s, x, v), back()
+
+    found, (of_s, of_x) = inside(given, 1.5, v)
+    if isinstance(given, np.void):  # an array of one record
+        found, of_s = found[0], of_s[0]
+    assert close(inner(found, w), expected)
+    assert close(inner(of_s, w), second_slope(njit(function), given, w))
+    assert isinstance(of_x, float)
+
+
+# ------------------------------------------------------------------------------------------------------ pullbacks
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("name", INTERPRETED)
+def test_pullbacks(name):
+    function, given = CASES[name]
+    _, w = TANGENTS[name]
+
+    def both(s, x):
+        return np.array([function(s, x), x * x])
+
+    value, back = pullback(both, given, 1.5)
+    assert value.tolist() == [function(given, 1.5), 1.5 * 1.5]
+    for _ in range(2):
+        found, of_x = back(np.array([2.0, 1.0]))
+        assert form(found) == form(gradient(function, wrt=0)(given, 1.5))
+        assert close(inner(found, w), 2.0 * second_slope(function, given, w))
+        assert isinstance(of_x, float)
+    again, _ = pickle.loads(pickle.dumps(pullback(function, given, 1.5)[1]))()
+    assert close(inner(again, w), second_slope(function, given, w))
+
+
+def changed_since(given, function, change):
+    back = pullback(lambda s, x: function(s, x), given, 1.5)[1]  # not one that was interpreted
+    change(given)
+    return plain(back()[0])
+
+
+def test_pullbacks_do_not_see_what_happens_later():
+    arrays = typed(np.ones(2), np.arange(3.0))
+    assert changed_since(arrays, of_arrays, lambda s: s[1].fill(7.0)) == [[13.5, 3.0], [0.0, 3.0, 6.0]]
+
+    def replace(d):
+        d[7] = 5.0
+        del d[1]
+
+    found = changed_since(typed_dict({7: 2.0, 1: 0.5}), of_dict, replace)
+    assert found == {7: 40.0, 1: 2.5}
+    assert changed_since([1.0, 2.0], weighted, lambda s: s.__setitem__(0, 9.0)) == [3.0, 12.0]
+    mixed = (2.0, [1.0, 3.0], np.array([1.0, 2.0]))
+
+    def in_tuple(t):
+        t[1].pop()
+        t[2][1] = 0.0
+
+    assert changed_since(mixed, of_mixed, in_tuple) == (1.5, [6.0, 8.0], [0.0, 36.0])
+    array = bodies()
+    expected = gradient(of_bodies, wrt=0)(array.copy(), 1.5)
+    back = pullback(lambda a, x: of_bodies(a, x), array, 1.5)[1]
+    array["x"], array["n"] = 0.0, 1
+    found = back()[0]
+    assert np.allclose(found["x"], expected["x"], rtol=1e-13)
+    assert np.allclose(found["y"], expected["y"], rtol=1e-13)
+
+
+def test_pullbacks_that_are_refused():
+    def writes(a, x):
+        a["x"][0] = x
+        return a["x"].sum()
+
+    with pytest.raises(DifferentiationError, match="writes to a structured array"):
+        pullback(writes, bodies(), 1.5)
+    for function in (lambda s, x: [s[0] * x], lambda s, x: {1: s[0] * x}):
+        with pytest.raises(DifferentiationError, match="as the result of a pullback's function"):
+            pullback(function, [1.0, 2.0], 1.5)
+
+
+# -------------------------------------------------------------------------------------------------------- results
+
+
+@pytest.mark.interpreted
+def test_lists_and_dicts_as_results_of_tangents():
+    assert jvp(lambda x: [x * x, x], (3.0,), (1.0,)) == ([9.0, 3.0], [6.0, 1.0])
+    assert jvp(lambda x: [(1, x * x), (2, x)], (3.0,), (2.0,)) == ([(1, 9.0), (2, 3.0)], [(None, 12.0), (None, 2.0)])
+    assert jvp(lambda x: [1, 2], (3.0,), (1.0,)) == ([1, 2], None)
+    assert plain(derivative(lambda x: {1: x * x, 4: x})(3.0)) == {1: 6.0, 4: 1.0}
+    assert plain(derivative(lambda x: (x, [x * np.ones(2)], "a"))(3.0)) == (1.0, [[1.0, 1.0]], None)
+    assert plain(derivative(derivative(lambda x: [x**3, 1.0]))(2.0)) == [12.0, 0.0]
+    assert plain(jvp(lambda s, x: s, ([1.0, 2.0], 3.0), ([0.5, 0.25], 1.0))) == ([1.0, 2.0], [0.5, 0.25])
+
+    def collatz(x, n):
+        s = [x]
+        while n > 1:
+            n = 3 * n + 1 if n % 2 else n // 2
+            s.append(s[-1] * x + n)
+        return s
+
+    found = derivative(collatz)(1.5, 3)
+
+    def alone(x):
+        return collatz(x, 3)
+
+    for slope, up, down in zip(found, alone(1.5 + 1e-6), alone(1.5 - 1e-6), strict=True):
+        assert math.isclose(slope, (up - down) / 2e-6, rel_tol=1e-6)
+
+
+def test_a_structured_array_as_the_result_of_a_tangent():
+    def f(a, x):
+        made = np.zeros(2, cells_dtype)
+        made[0]["p"][1] = a[0]["p"][2] * x
+        made[1]["m"] = 3.0 * x
+        return made
+
+    def same(a, x):
+        return a
+
+    cells_dtype = cells().dtype
+    a = cells()
+    value, tangent = jvp(f, (a, 1.5), (None, 1.0))
+    assert value.dtype == tangent.dtype == a.dtype
+    assert value["p"].tolist() == [[0.0, a["p"][0, 2] * 1.5, 0.0], [0.0] * 3]
+    assert (tangent["p"][0, 1], tangent["m"][1]) == (a["p"][0, 2], 3.0)
+    value, tangent = jvp(same, (bodies(), 1.5), (bodies(), 1.0))
+    assert value.tolist() == bodies().tolist()  # with its integers
+    assert tangent["x"].tolist() == bodies()["x"].tolist()
+    assert not tangent["n"].any()
+    with pytest.raises(DifferentiationError, match="a record as the result"):
+        jvp(lambda a, x: a[0], (bodies(), 1.5), (None, 1.0))
+    with pytest.raises(DifferentiationError, match="an object as the result"):
+        jvp(lambda o, x: o, (Spring(1.0, 1, np.ones(1)), 1.5), (None, 1.0))
+    with pytest.raises(DifferentiationError, match="derivatives of this kind"):
+        zg.jacobian(lambda x: [x[0], x[1]])(np.ones(2))
+
+
+# ------------------------------------------------------------------------------------------- in recursive functions
+
+
+def down(s, n):
+    if n == 0:
+        return s[0] ** 2
+    s[n - 1] = s[n] * s[n - 1]
+    return down(s, n - 1) * s[n] + s[0]
+
+
+def alternate(a, b, n):
+    if n == 0:
+        return a[-1] * b[-1]
+    a.append(b[-1] * a[0])
+    b.pop()
+    return alternate(b, a, n - 1) + b[0] * a[1]
+
+
+def memoised(d, n, x):
+    if n in d:
+        return d[n]
+    found = memoised(d, n - 1, x) * x + math.sin(n * x)
+    d[n] = found
+    if n % 3 == 0:
+        del d[n - 2]
+    return found
+
+
+def through_arrays(s, n):
+    if n == 0:
+        return s[0][0]
+    s[n][0] = s[n - 1][0] * s[n][1]
+    s[n - 1] = s[n] * 2.0
+    return through_arrays(s, n - 1) + s[n][0]
+
+
+@njit
+def of_spring(o, k, y):
+    if k == 0:
+        return o.a * y
+    o.a = o.a * y + o.v[1]
+    o.v[0] = o.a
+    return o.a * of_spring(o, k - 1, y * o.v[0])
+
+
+def of_the_list(x):
+    s = [x, math.sin(x), x * x]
+    first = s[0] * s[2]
+    return first * down(s, 2) + s[0] * s[1]
+
+
+def of_one_list_twice(x):
+    s = [x, x * x, x, 2.0 * x, x * 3.0]
+    return alternate(s, s, 2)
+
+
+def of_a_dict(x):
+    d = {0: x}
+    last = memoised(d, 5, x)
+    total = 0.0
+    for key, value in d.items():
+        total += key * value
+    return last * total + memoised(d, 6, x)
+
+
+def of_arrays_in_a_list(x):
+    s = [np.ones(2) * x, np.array([x, x * x]), np.ones(2) * math.sin(x)]
+    return through_arrays(s, 2) + s[0][1] * s[1][0] * s[2][1]
+
+
+def of_an_object_made(x):
+    o = Spring(x, 2, np.ones(3) * x)
+    return of_spring(o, 2, x) + o.a * o.v[0]
+
+
+def reassigned(x, n):
+    """A dict that is made anew in a loop, in a function that remains a call."""
+    if n == 0:
+        return x
+    d = {"a": x}
+    for i in range(n):
+        if i > 1:
+            break
+        d = {"a": d["a"] * x, "b": x}
+    return reassigned(math.sin(x), n - 1) * d["a"]
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize(
+    "function",
+    [
+        of_the_list,
+        lambda x: alternate([x, x * x, x], [2.0 * x, math.sin(x), x + 1.0], 2),
+        of_one_list_twice,
+        of_a_dict,
+        of_arrays_in_a_list,
+        lambda x: reassigned(x, 3),
+    ],
+    ids=["list", "two lists", "one list twice", "dict", "arrays in a list", "made anew"],
+)
+def test_recursive_functions(function):
+    check_recursive(function, 0.9)
+
+
+def test_an_object_in_recursive_functions():
+    check_recursive(of_an_object_made, 0.9, njit(of_an_object_made))
+
+
+def check_recursive(function, x, compiled=None):
+    plain_one = compiled or function
+    expected = (plain_one(x + 1e-6) - plain_one(x - 1e-6)) / 2e-6
+    assert close(gradient(function)(x), expected)
+    assert close(derivative(function)(x), expected)
+    bent = (plain_one(x + 1e-4) - 2.0 * plain_one(x) + plain_one(x - 1e-4)) / 1e-8
+    assert math.isclose(zg.hessian(function)(x), bent, rel_tol=1e-4)
+
+
+def of_tree(values, left, right, i):
+    if i < 0:
+        return 0.0
+    return np.tanh(values[i] + of_tree(values, left, right, left[i]) * of_tree(values, left, right, right[i]))
+
+
+def test_lists_that_are_arguments_of_recursive_functions():
+    left, right = [1, -1, 3, -1], [2, -1, -1, -1]
+    values = [0.1, 0.2, 0.3, 0.5]
+    random = np.random.default_rng(7)
+    v, w = like(values, random), like(values, random)
+
+    def f(s, x):
+        return of_tree(s, left, right, 0)
+
+    found, *_ = gradient(of_tree)(values, left, right, 0)
+    assert close(inner(found, w), second_slope(f, values, w))
+    product = hvp(of_tree)(typed(*values), typed(*left), typed(*right), 0, typed(*v))
+    assert close(inner(product, w), second(f, values, v, w))
