@@ -60,6 +60,13 @@ def of_lists(s, x):
     return total * s[0][0][1]
 
 
+def in_a_branch(d, x):
+    v = 0.0
+    if x > 0.0:
+        v = d["a"][1] ** 3
+    return v * x
+
+
 def of_pairs(d, x):
     total = 0.0
     for key, (n, v) in d.items():
@@ -137,6 +144,7 @@ CASES = {
     "typed list of tuples": (of_edges, typed((1, 0, 2.0), (3, 4, 5.0))),
     "typed list of lists": (of_lists, typed(typed((1, 2.0)), typed((2, 3.0), (3, 1.0)))),
     "typed dict": (of_dict, typed_dict({7: 2.0, 1: 0.5})),
+    "typed dict of arrays, in a branch": (in_a_branch, typed_dict({"a": np.arange(3.0), "b": np.ones(2)})),
     "typed dict of tuples": (of_pairs, typed_dict({7: (1, 2.0), 1: (3, 0.5)})),
     "object": (of_object, Spring(2.0, 3, np.array([1.0, 2.0]))),
     "structured array": (of_bodies, bodies()),

@@ -11,6 +11,7 @@ program with no other input is discarded.
 from __future__ import annotations
 
 import enum
+import itertools
 import math
 import re
 import signal
@@ -111,8 +112,8 @@ def check(program: Program, compiled: bool, order: int = 1) -> Outcome:
                 * (LONGER if program.writes or program.features or takes_derivatives(program.text) else 1.0)
                 * order**2
             ):
-                if program.held is not None and order == 1:
-                    run = _held(program, function, compiled)
+                if program.held is not None:
+                    run = (_held if order == 1 else _held_second)(program, function, compiled)
                 elif order == 2:
                     run = _second(program, primal, program.inputs[position], compiled)
                 elif takes_derivatives(program.text):
@@ -280,6 +281,37 @@ def _held(program: Program, function: Callable[..., Any], compiled: bool) -> Run
             along = sum(float(np.sum(g * d)) for g, d in zip(gradients, direction, strict=True) if g is not None)
             slope = float(jvp(own, form.given(copied(args)), form.given(direction))[1])
             _must(math.isclose(slope, along, rel_tol=1e-7, abs_tol=1e-7), "another tangent", slope, along)
+
+    return run
+
+
+def _held_second(program: Program, function: Callable[..., Any], compiled: bool) -> Run:
+    """The Hessian times a direction, of a program that takes its arguments in containers."""
+    from zygote_py import hvp
+
+    assert program.held is not None
+    seeds = itertools.count(program.held)
+    forms = (Form(program.text, program.inputs[0], program.writes, seed) for seed in seeds)
+    form = next(form for form in forms if form.has_tangents)
+    given = form.given(direction_of(program.inputs[0]))
+    wrt = tuple(number for number, each in enumerate(given) if each is not None)
+    product: Any = hvp(load(form.text), wrt=wrt)
+
+    def along(args: tuple[Any, ...]) -> tuple[Any, ...]:
+        direction = form.given(direction_of(args))
+        return tuple(direction[number] for number in wrt)
+
+    first = program.inputs[0]
+    run_it = product if compiled else plain(product.source(*form.given(first), along(first)))
+
+    def run(args: tuple[Any, ...], reference: Reference) -> None:
+        found = dict(zip(wrt, run_it(*form.given(copied(args)), along(args)), strict=True))
+        products = form.taken([found.get(number) for number in range(len(given))])
+        products = tuple(None if b is None else a for a, b in zip(products, reference.gradients, strict=True))
+        off = distance(products, reference.gradients)
+        if off <= TOLERANCE or _second_is_ill_conditioned(function, args, reference, off):
+            return
+        raise Failure(f"the product is off by {off:.1e}\n  is        {products!r}\n  should be {reference.gradients!r}")
 
     return run
 

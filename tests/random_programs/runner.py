@@ -99,8 +99,12 @@ def run_seed(seed: int, settings: Settings) -> Outcome:
 
 
 def _program(seed: int, settings: Settings) -> Program:
-    features = settings.features if settings.order == 1 else ()
-    return program_of(seed, settings.arrays, settings.nested, features, settings.always)
+    return program_of(seed, settings.arrays, settings.nested, _features(settings), settings.always)
+
+
+def _features(settings: Settings) -> tuple[str, ...]:
+    """What programs may have: of what is asked for, what second derivatives are checked of."""
+    return tuple(each for each in settings.features if settings.order == 1 or each in ("dicts", "containers"))
 
 
 def shrunk(seed: int, outcome: Outcome, settings: Settings) -> Program:
@@ -195,9 +199,7 @@ class _Run:
 
     def note(self, seed: int, kind: Kind) -> None:
         self.counts[kind] += 1
-        for feature in features_of(
-            seed, () if self.settings.nested or self.settings.order > 1 else self.settings.features
-        ):
+        for feature in features_of(seed, () if self.settings.nested else _features(self.settings)):
             self.by_feature[feature][kind] += 1
 
     def died(self, connection: Connection, seeds: range, why: str) -> None:

@@ -45,6 +45,7 @@ from zygote_py.ir import (
     Param,
     Phi,
     Type,
+    Undef,
     Value,
     at_exit,
     components_of,
@@ -356,7 +357,7 @@ def _writers(memory: Memory, value: Value) -> list[Instr]:
 
     def origins(each: Operand) -> tuple[Operand, ...]:
         if isinstance(each, Phi):
-            return each.args
+            return tuple(arg for arg in each.args if not isinstance(arg, Undef))  # which nothing reads
         return each.args[:1] if isinstance(each, Instr) and (each.op is ops.getitem or is_view(each)) else ()
 
     def is_of_new(target: Operand) -> bool:
