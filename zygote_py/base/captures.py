@@ -91,7 +91,7 @@ def varies(value: object, numbers: bool, is_passed: Callable[[object], bool] = l
         return True
     parts = structures.parts(value)
     if parts is None:
-        return isinstance(value, float | np.floating | np.ndarray | np.random.Generator)
+        return isinstance(value, float | np.floating | np.ndarray | np.void | np.random.Generator)
     if numbers and any(varies(each, True, is_passed) for each in parts):
         return True
     if isinstance(value, tuple):

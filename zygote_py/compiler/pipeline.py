@@ -8,7 +8,7 @@ emitted function elsewhere (see `zygote_py.runtime.compiled_function`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -63,6 +63,7 @@ from zygote_py.ir import (
     Value,
     at_exit,
     clone,
+    components_of,
     define,
     inserting,
     items_of,
@@ -170,7 +171,7 @@ def compile_gradient(
     form = request.form
     made = _joint(request, argument_types, lower_of(request), True) if form is None else _made(request, argument_types)
     hidden = _take_captured(made.joint, made.lowered, hidden)
-    take_arguments(made.joint, argument_types)
+    take_arguments(made.joint, (*argument_types, *_types_of(hidden)))
     if form is not None:
         give_whole(made.joint, made.lowered.result_type)
     finish(made.joint)
@@ -238,9 +239,11 @@ def _joint(request: Request, argument_types: tuple[Type, ...], lower: Lower, is_
     flat = tuple(name for name, leaves in used.items() if not any(leaf in activity for leaf in leaves))
     unwrap_single = request.unwrap_single and not request.closure
     joint = join(adjoint, shadows, wrt, unwrap_single=unwrap_single, with_value=request.with_value)
-    kind = give_gradients(joint, wrt, given, unwrap_single, request.with_value, is_emitted)
+    kinds = (*given, *_types_of(lowered.hidden))
+    kind = give_gradients(joint, wrt, kinds, unwrap_single, request.with_value, is_emitted)
     if request.closure:
         _gather_captured(joint, request, lowered)
+        kind = kind and _gathered(kind, request, lowered)
     if request.has_aux:
         with_auxiliary(joint, request.with_value)
     take_integers(joint, given)
@@ -333,7 +336,7 @@ def compile_pullback(
     forward = halves[0]
     take_integers(forward, given)
     hidden = _take_captured(forward, lowered, hidden)
-    take_arguments(forward, given, copies=True)
+    take_arguments(forward, (*given, *_types_of(hidden)), copies=True)
     texts = [
         emit(finish(half), name=f"{primal.name}_{which}", target=NJIT, options=request.options)
         for half, which in zip(halves, ("forward", "reverse"), strict=True)
@@ -415,6 +418,12 @@ def _differentiate(
     return found.activity, found.adjoint, found.shadows
 
 
+def _types_of(captures: Sequence[Capture]) -> Iterator[Type]:
+    """Yield the types of captured variables."""
+    for capture in captures:
+        yield capture.type or types.none
+
+
 def _gather_captured(joint: Function, request: Request, lowered: LoweredFunction) -> None:
     """Gather the gradients of captured variables, the last that are returned, in a NamedTuple."""
     b, end = at_exit(joint)
@@ -431,6 +440,16 @@ def _gather_captured(joint: Function, request: Request, lowered: LoweredFunction
     kinds = [each.type for each in captured]
     result = b.pack([given, b.pack(captured, types.BaseTuple.from_types(kinds, captured_type(*fields)))])
     end.args = (b.pack([*value, result]) if request.with_value else result, *end.args[1:])
+
+
+def _gathered(kind: Type, request: Request, lowered: LoweredFunction) -> Type:
+    """Return the type of a result with the gradients of captured variables, the last in `kind`, so gathered."""
+    value, result = components_of(kind) if request.with_value else (None, kind)
+    fields, parts = fields_of(lowered), components_of(result)
+    own, captured = parts[: len(parts) - len(fields)], parts[len(parts) - len(fields) :]
+    given = own[0] if request.unwrap_single else types.Tuple(own)
+    gathered = types.Tuple((given, types.BaseTuple.from_types(captured, captured_type(*fields))))
+    return types.Tuple((value, gathered)) if request.with_value else gathered
 
 
 def _take_captured(function: Function, lowered: LoweredFunction, hidden: tuple[Capture, ...]) -> tuple[Capture, ...]:

@@ -312,6 +312,7 @@ class Lowering(Variables):
             self.captured[capture.key] = replace(capture, name=name), type_
             with inserting(self.function.entry) as b:
                 self._values[capture.key] = self._make_parameter(name, type_, b)
+        records.make_readonly(self._values[capture.key])
         return self._values[capture.key]
 
     def _inline(self, call: inlining.Inlined, target: st.Variable) -> None:

@@ -34,7 +34,7 @@ from zygote_py.frontend.values import (
     leaves_of,
     plain,
 )
-from zygote_py.ir import Const, Operand, Type, copied_type, ops
+from zygote_py.ir import Const, DisjointType, Instr, Operand, Param, Type, Value, copied_type, ops
 
 _HINT = "use its fields, each of which is an array, or loop over the records"
 
@@ -155,6 +155,22 @@ def made(at: Emitter, callee: object, args: list[LoweredValue], type_: Type) -> 
         op = np.copy if callee is np.copy else np.zeros_like
         return LoweredValue(new, tuple(at.emit(op, (leaf,), copied_type(leaf.type)) for leaf in args[0].leaves))
     return None
+
+
+def make_readonly(captured: LoweredValue) -> None:
+    """Let nothing be written to a record that is captured, as Numba lets nothing be written to a captured array."""
+    if not is_record(captured.type):
+        return
+    kinds = [
+        leaf.type.copy(readonly=True) if isinstance(leaf.type, types.Array) else leaf.type for leaf in captured.leaves
+    ]
+    for leaf, kind in zip(captured.leaves, kinds, strict=True):
+        assert isinstance(leaf, Value)
+        leaf.type = kind
+        if isinstance(leaf, Instr):  # an item of the parameter
+            (param, _) = leaf.args
+            assert isinstance(param, Param)
+            param.type = DisjointType(tuple(kinds))
 
 
 def _shapes(record: Any) -> Iterator[tuple[int, ...]]:

@@ -217,7 +217,8 @@ def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
             assign.value = ir.Global(capture.name, capture.value, assign.value.loc)
         return
     if capture.key not in captures.hidden:
-        if (found := unsuitable(capture.value, capture.name, lists=False)) is not None:
+        has_fields = getattr(getattr(capture.value, "dtype", None), "names", None) is not None
+        if (found := unsuitable(capture.value, capture.name, lists=has_fields)) is not None:
             place, what, hint = found
             raise refuse(f"`{capture.name}{place}`, {what}, is not supported", loc_of(assign.loc), hint, capture.name)
         name = capture.name
