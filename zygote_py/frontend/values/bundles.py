@@ -333,7 +333,8 @@ def constant_of(value: object, type_: Type, loc: Loc) -> LoweredValue:
         return LoweredValue(type_, constant_of(value.value, own, loc).leaves)
     if not isinstance(own, types.Number | types.Boolean | types.UnicodeType | types.NoneType | types.EllipsisType):
         kind = type(value).__name__
-        raise refuse(f"a constant of type `{kind}` is not supported", loc, "use a number, an array or a tuple")
+        hint = "pass it as an argument, or use a number, an array or a tuple"
+        raise refuse(f"a constant of type `{kind}` is not supported", loc, hint)
     return LoweredValue(own, (constant(value, own),))
 
 
