@@ -15,7 +15,8 @@ in, a template a tuple that says what is made of the parts:
     ("part", 0)                       the part with this number
     ("tuple", type, t, u)             a tuple, a NamedTuple or a dataclass of these
     ("list", cls, t, (0, 1))          a list of this class; its elements are made as `t` says of those of parts
-    ("dict", t, (0,), u, (1, 2))      a dict, the same for keys and values
+    ("dict", t, (0,), u, (1, 2), ())  a dict, the same for keys and values
+    ("dict", t, (1,), u, (2,), (0,0)) the same of the slots that there are, with those of the keys and of the values
     ("none",)                         None
 """
 
@@ -108,12 +109,11 @@ def given(template: Any, *parts: Any) -> Any:
             cls, inner, numbers = rest
             return cls([given(inner, *items) for items in zip(*(parts[number] for number in numbers), strict=True)])
         case "dict":
-            of_key, keys, of_value, values = rest
-            both = zip(
-                zip(*(parts[n] for n in keys), strict=False),
-                zip(*(parts[n] for n in values), strict=False),
-                strict=False,
-            )
-            return {given(of_key, *key): given(of_value, *value) for key, value in both}
+            of_key, keys, of_value, values, slots = rest
+            places: Any = [parts[n].values() for n in slots] if slots else [range(len(parts[keys[0]]))] * 2
+            return {
+                given(of_key, *(parts[n][i] for n in keys)): given(of_value, *(parts[n][j] for n in values))
+                for i, j in zip(*places, strict=True)
+            }
         case _:
             return None

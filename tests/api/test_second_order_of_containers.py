@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ from tests.api.test_containers import (
     weighted,
 )
 from tests.api.test_structured_arrays import bodies, cells
+from tests.modes import interpreter
 from zygote_py import DifferentiationError, derivative, gradient, hvp, jvp, pullback
 
 pytestmark = pytest.mark.filterwarnings(
@@ -60,6 +62,28 @@ def of_lists(s, x):
     return total * s[0][0][1]
 
 
+def of_keys(d, x):
+    total = 0.0
+    for (a, n), v in d.items():
+        total += a * n * v**3 * x
+    return total
+
+
+def of_lists_in_a_dict(d, x):
+    total = 0.0
+    for v in d.values():
+        for u in v:
+            total += u**3 * x
+    return total
+
+
+def of_lists_in_tuples(s, x):
+    total = 0.0
+    for numbers, v in s:
+        total += len(numbers) * v**3 * x
+    return total
+
+
 def in_a_branch(d, x):
     v = 0.0
     if x > 0.0:
@@ -81,7 +105,8 @@ def of_mixed(t, x):
 def like(value, random):
     """Return a random value of the form of a gradient."""
     if isinstance(value, List):
-        return typed(*(like(each, random) for each in value))
+        made = [like(each, random) for each in value]
+        return None if any(each is None for each in made) else typed(*made)
     if isinstance(value, list | tuple):
         return type(value)(like(each, random) for each in value)
     if isinstance(value, Dict):
@@ -102,6 +127,8 @@ def like(value, random):
 def moved(value, *steps):
     """Return a value plus multiples of tangents: `steps` are pairs of a factor and a tangent."""
     if isinstance(value, List):
+        if any(t is None for _, t in steps):
+            return value
         return typed(*(moved(each, *((h, t[i]) for h, t in steps)) for i, each in enumerate(value)))
     if isinstance(value, list | tuple):
         return type(value)(moved(each, *((h, t[i]) for h, t in steps)) for i, each in enumerate(value))
@@ -145,6 +172,9 @@ CASES = {
     "typed list of lists": (of_lists, typed(typed((1, 2.0)), typed((2, 3.0), (3, 1.0)))),
     "typed dict": (of_dict, typed_dict({7: 2.0, 1: 0.5})),
     "typed dict of arrays, in a branch": (in_a_branch, typed_dict({"a": np.arange(3.0), "b": np.ones(2)})),
+    "floats in keys": (of_keys, typed_dict({(1.5, 1): 2.0, (2.5, 3): 3.0})),
+    "typed dict of lists": (of_lists_in_a_dict, typed_dict({"a": typed(1.0, 2.0), "b": typed(3.0)})),
+    "lists of integers": (of_lists_in_tuples, typed((typed(1, 2), 3.0), (typed(3), 2.0))),
     "typed dict of tuples": (of_pairs, typed_dict({7: (1, 2.0), 1: (3, 0.5)})),
     "object": (of_object, Spring(2.0, 3, np.array([1.0, 2.0]))),
     "structured array": (of_bodies, bodies()),
@@ -154,8 +184,9 @@ CASES = {
 }
 _random = np.random.default_rng(4)
 TANGENTS = {name: (like(given, _random), like(given, _random)) for name, (_, given) in CASES.items()}
-COMPILED = ["typed list of lists", "typed list of tuples", "typed dict", "record"]
-INTERPRETED = [name for name in CASES if name != "typed list of lists"]  # which is empty there: Numba's own fault
+# Where nothing is compiled, typed lists in typed lists and dicts are empty: a fault of Numba.
+INTERPRETED = [name for name in CASES if "lists" not in name]
+COMPILED = [name for name in CASES if "lists" in name] + ["typed list of tuples", "typed dict", "record"]
 
 
 def form(value):
@@ -308,6 +339,50 @@ def test_pullbacks_that_are_refused():
 # -------------------------------------------------------------------------------------------------------- results
 
 
+def of_powers(x):
+    d = {}
+    for i in range(5):
+        d[i] = x**i
+    del d[2]
+    d[7] = d.pop(3) * x
+    return d
+
+
+def of_several(x):
+    made = []
+    for i in range(3):
+        d = {}
+        for j in range(i + 2):
+            d[j] = (i, x ** (j + i))
+        if i > 0:
+            d.pop(0)
+        made.append(d)
+    return made
+
+
+def of_float_keys(x):
+    d = {1.5: x, 2.5: x * x}
+    del d[1.5]
+    d[1.5] = 5.0 * x
+    return d
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_dicts_from_which_entries_were_removed(native):
+    with nullcontext() if native else interpreter():
+        functions = [of_powers, of_several, of_float_keys]
+        powers, several, keyed = (derivative(function) for function in functions)
+        found = powers(2.0)
+        assert list(found.items()) == [(0, 0.0), (1, 1.0), (4, 32.0), (7, 32.0)]
+        assert plain(jvp(lambda x: of_powers(x), (2.0,), (1.0,))[0]) == of_powers(2.0)
+        assert plain(several(2.0)) == [
+            {0: (None, 0.0), 1: (None, 1.0)},
+            {1: (None, 4.0), 2: (None, 12.0)},
+            {1: (None, 12.0), 2: (None, 32.0), 3: (None, 80.0)},
+        ]
+        assert list(keyed(2.0).items()) == [(2.5, 4.0), (1.5, 5.0)]
+
+
 @pytest.mark.interpreted
 def test_lists_and_dicts_as_results_of_tangents():
     assert jvp(lambda x: [x * x, x], (3.0,), (1.0,)) == ([9.0, 3.0], [6.0, 1.0])
@@ -360,141 +435,3 @@ def test_a_structured_array_as_the_result_of_a_tangent():
         jvp(lambda o, x: o, (Spring(1.0, 1, np.ones(1)), 1.5), (None, 1.0))
     with pytest.raises(DifferentiationError, match="derivatives of this kind"):
         zg.jacobian(lambda x: [x[0], x[1]])(np.ones(2))
-
-
-# ------------------------------------------------------------------------------------------- in recursive functions
-
-
-def down(s, n):
-    if n == 0:
-        return s[0] ** 2
-    s[n - 1] = s[n] * s[n - 1]
-    return down(s, n - 1) * s[n] + s[0]
-
-
-def alternate(a, b, n):
-    if n == 0:
-        return a[-1] * b[-1]
-    a.append(b[-1] * a[0])
-    b.pop()
-    return alternate(b, a, n - 1) + b[0] * a[1]
-
-
-def memoised(d, n, x):
-    if n in d:
-        return d[n]
-    found = memoised(d, n - 1, x) * x + math.sin(n * x)
-    d[n] = found
-    if n % 3 == 0:
-        del d[n - 2]
-    return found
-
-
-def through_arrays(s, n):
-    if n == 0:
-        return s[0][0]
-    s[n][0] = s[n - 1][0] * s[n][1]
-    s[n - 1] = s[n] * 2.0
-    return through_arrays(s, n - 1) + s[n][0]
-
-
-@njit
-def of_spring(o, k, y):
-    if k == 0:
-        return o.a * y
-    o.a = o.a * y + o.v[1]
-    o.v[0] = o.a
-    return o.a * of_spring(o, k - 1, y * o.v[0])
-
-
-def of_the_list(x):
-    s = [x, math.sin(x), x * x]
-    first = s[0] * s[2]
-    return first * down(s, 2) + s[0] * s[1]
-
-
-def of_one_list_twice(x):
-    s = [x, x * x, x, 2.0 * x, x * 3.0]
-    return alternate(s, s, 2)
-
-
-def of_a_dict(x):
-    d = {0: x}
-    last = memoised(d, 5, x)
-    total = 0.0
-    for key, value in d.items():
-        total += key * value
-    return last * total + memoised(d, 6, x)
-
-
-def of_arrays_in_a_list(x):
-    s = [np.ones(2) * x, np.array([x, x * x]), np.ones(2) * math.sin(x)]
-    return through_arrays(s, 2) + s[0][1] * s[1][0] * s[2][1]
-
-
-def of_an_object_made(x):
-    o = Spring(x, 2, np.ones(3) * x)
-    return of_spring(o, 2, x) + o.a * o.v[0]
-
-
-def reassigned(x, n):
-    """A dict that is made anew in a loop, in a function that remains a call."""
-    if n == 0:
-        return x
-    d = {"a": x}
-    for i in range(n):
-        if i > 1:
-            break
-        d = {"a": d["a"] * x, "b": x}
-    return reassigned(math.sin(x), n - 1) * d["a"]
-
-
-@pytest.mark.interpreted
-@pytest.mark.parametrize(
-    "function",
-    [
-        of_the_list,
-        lambda x: alternate([x, x * x, x], [2.0 * x, math.sin(x), x + 1.0], 2),
-        of_one_list_twice,
-        of_a_dict,
-        of_arrays_in_a_list,
-        lambda x: reassigned(x, 3),
-    ],
-    ids=["list", "two lists", "one list twice", "dict", "arrays in a list", "made anew"],
-)
-def test_recursive_functions(function):
-    check_recursive(function, 0.9)
-
-
-def test_an_object_in_recursive_functions():
-    check_recursive(of_an_object_made, 0.9, njit(of_an_object_made))
-
-
-def check_recursive(function, x, compiled=None):
-    plain_one = compiled or function
-    expected = (plain_one(x + 1e-6) - plain_one(x - 1e-6)) / 2e-6
-    assert close(gradient(function)(x), expected)
-    assert close(derivative(function)(x), expected)
-    bent = (plain_one(x + 1e-4) - 2.0 * plain_one(x) + plain_one(x - 1e-4)) / 1e-8
-    assert math.isclose(zg.hessian(function)(x), bent, rel_tol=1e-4)
-
-
-def of_tree(values, left, right, i):
-    if i < 0:
-        return 0.0
-    return np.tanh(values[i] + of_tree(values, left, right, left[i]) * of_tree(values, left, right, right[i]))
-
-
-def test_lists_that_are_arguments_of_recursive_functions():
-    left, right = [1, -1, 3, -1], [2, -1, -1, -1]
-    values = [0.1, 0.2, 0.3, 0.5]
-    random = np.random.default_rng(7)
-    v, w = like(values, random), like(values, random)
-
-    def f(s, x):
-        return of_tree(s, left, right, 0)
-
-    found, *_ = gradient(of_tree)(values, left, right, 0)
-    assert close(inner(found, w), second_slope(f, values, w))
-    product = hvp(of_tree)(typed(*values), typed(*left), typed(*right), 0, typed(*v))
-    assert close(inner(product, w), second(f, values, v, w))

@@ -103,7 +103,7 @@ def _program(seed: int, settings: Settings) -> Program:
 
 
 def _features(settings: Settings) -> tuple[str, ...]:
-    """What programs may have: of what is asked for, what second derivatives are checked of."""
+    """The features that programs may have: of those asked for, the ones of which second derivatives are checked."""
     return tuple(each for each in settings.features if settings.order == 1 or each in ("dicts", "containers"))
 
 

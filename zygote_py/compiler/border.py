@@ -203,7 +203,20 @@ def give_whole(function: Function, kind: Type) -> None:
     """Let an emitted function return the lists, dicts and structured arrays in a value of this type."""
     if holds_container(kind):
         b, end = at_exit(function)
-        end.args = (made_whole(b, end.args[0], kind),)
+        end.args = (made_whole(b, end.args[0], kind, is_result=True),)
+
+
+def without_keys(b: Builder, type: Type, tangent: Operand) -> Operand:
+    """Return the tangent of an argument with None for the keys of dicts, which do not change."""
+    own: Any = dict_of(type)
+    if isinstance(tangent.type, types.NoneType) or (own is None and not is_tuple(type)):
+        return tangent
+    parts = list(b.items(tangent))
+    if own is None:
+        pairs = zip(components_of(type), parts, strict=True)
+        return b.pack([without_keys(b, part, each) for part, each in pairs])
+    keys = 1 + key_has_floats(own) + len(leaves_of(own.key_type))
+    return b.pack([*([NONE] * keys), *parts[keys:]])
 
 
 def check_returned(kind: Type, loc: Loc | None) -> None:
@@ -242,24 +255,39 @@ def _formed(b: Builder, type: Type, gradient: Operand, argument: Operand) -> tup
         return parts[0] if len(parts) == 1 else b.pack(parts), kind
     if numba_adapter.is_object(type):
         return _formed_object(b, type, kind, [_content(b, part) for part in parts]), kind
-    own: Any = dict_of(type)
     if shapes_gradient(type):
-        given = [argument] if count == 1 else list(b.items(argument))
-        if own is not None:  # with the keys of the argument
-            keys = 1 + key_has_floats(own) + len(leaves_of(own.key_type))
-            parts[:keys] = given[:keys]
-        pairs = zip(parts, given, strict=True)
-        parts = [_nones(b, old) if isinstance(part.type, types.NoneType) else part for part, old in pairs]
+        parts = _filled(b, type, parts, [argument] if count == 1 else b.items(argument))
     return parts[0] if len(parts) == 1 else b.pack(parts), kind
 
 
-def _nones(b: Builder, values: Operand) -> Operand:
-    """Return a list of None that is as long as another list; of lists of them for a list of lists."""
+def _filled(b: Builder, type: Any, parts: Sequence[Operand], given: Sequence[Operand], depth: int = 0) -> list[Operand]:
+    """Return the adjoints of what a list or a dict consists of, with the keys of the argument, and with lists of None.
+
+    `given` are the parts of the argument, in which this is what stands in as many lists as `depth` tells.
+    """
+    if depth and all(isinstance(part.type, types.NoneType) for part in parts):
+        return [_nones(b, given[0], depth)]
+    if is_tuple(type):
+        made: list[Operand] = []
+        start = 0
+        for component in components_of(type):
+            stop = start + len(leaves_of(component))
+            made += _filled(b, component, parts[start:stop], given[start:stop], depth)
+            start = stop
+        return made
+    own: Any = dict_of(type)
+    if own is not None:
+        keys = 1 + key_has_floats(own) + len(leaves_of(own.key_type))
+        return [*given[:keys], *_filled(b, own.value_type, parts[keys:], given[keys:], depth + 1)]
+    return _filled(b, type.dtype, parts, given, depth + 1) if is_whole(type) else list(parts)
+
+
+def _nones(b: Builder, values: Operand, depth: int) -> Operand:
+    """Return a list of None that is as long as another list; of lists of them if the depth is more than one."""
     template: Any = ("none",)
     kind: Any = types.none
-    depth: Any = values.type
-    while isinstance(depth, types.List):
-        template, kind, depth = ("list", list, template, (0,)), _list_of(kind), depth.dtype
+    for _ in range(depth):
+        template, kind = ("list", list, template, (0,)), _list_of(kind)
     return b.call(ops.given, Const(template, types.pyobject), values, type=kind)
 
 
@@ -299,12 +327,17 @@ def _formed_object(b: Builder, type: Any, kind: Any, contents: Sequence[Operand]
     return b.call(ops.pack, *values, type=kind)
 
 
-def made_whole(b: Builder, parts: Operand, type: Any) -> Operand:
-    """Return the lists and dicts of a value of this type that consists of such parts."""
+def made_whole(b: Builder, parts: Operand, type: Any, is_result: bool = False) -> Operand:
+    """Return the lists and dicts of a value of this type that consists of such parts.
+
+    With `is_result` entries may have been removed from dicts.
+    """
     if not holds_container(type):
         return parts
     if not is_whole(type):
-        made = [made_whole(b, b.item(parts, number), part) for number, part in enumerate(components_of(type))]
+        made = [
+            made_whole(b, b.item(parts, number), part, is_result) for number, part in enumerate(components_of(type))
+        ]
         return b.call(ops.pack, *made, type=type)
     leaves = leaves_of(type)
     held = [parts] if len(leaves) == 1 else b.items(parts)
@@ -312,7 +345,7 @@ def made_whole(b: Builder, parts: Operand, type: Any) -> Operand:
     if is_structured(type):
         extents = [b.call(ops.dim, held[0], Const(axis, types.int64), type=types.int64) for axis in range(type.ndim)]
         return _made_records(b, type, held, extents)
-    return b.call(ops.given, Const(template_of(type), types.pyobject), *held, type=type)
+    return b.call(ops.given, Const(template_of(type, 0, is_result), types.pyobject), *held, type=type)
 
 
 def _made_records(b: Builder, type: Any, parts: Sequence[Operand], extents: Sequence[Operand]) -> Operand:

@@ -26,7 +26,7 @@ from zygote_py.adjoints import Dependences, Pushforwards, Transposed, refuse
 from zygote_py.adjoints.analysis import carries_adjoint, expose_leaves, has_shadow, is_number, reachable
 from zygote_py.adjoints.routines import refuse_shared_arguments, routines_behind
 from zygote_py.base import TypedFunction
-from zygote_py.compiler.border import check_returned, formed_tangents, refuse_writes
+from zygote_py.compiler.border import check_returned, formed_tangents, refuse_writes, without_keys
 from zygote_py.compiler.prepare import lowered_helper, lowered_primal, take_as_primal, typed_as_called, within
 from zygote_py.compiler.request import make_request
 from zygote_py.compiler.script import FUNCTION, Script
@@ -172,7 +172,7 @@ def take_together(
             of_direction = b.item(changes, direction)
             for place, number in enumerate(wrt):
                 param = tangents[place * width + direction]
-                item = b.item(of_direction, number, param.hint)
+                item = without_keys(b, components_of(given)[number], b.item(of_direction, number, param.hint))
                 taken[param] = _converted(b, item, param.type, values[number])
     replace_uses(function, taken)
     rest = [param for param in function.params[count:] if param not in taken]

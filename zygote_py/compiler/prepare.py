@@ -54,7 +54,7 @@ from zygote_py.base import TypedFunction
 from zygote_py.compiler.free_variables import numbers_asked_for
 from zygote_py.compiler.request import Request, refuse_aux
 from zygote_py.frontend import Derived, LoweredFunction, lower, typed_as_derived
-from zygote_py.frontend.values import is_whole, leaves_of
+from zygote_py.frontend.values import holds_container, is_whole, leaves_of
 from zygote_py.ir import (
     Builder,
     Const,
@@ -369,8 +369,9 @@ def split_auxiliary(request: Request, lowered: LoweredFunction) -> LoweredFuncti
     parts = components_of(kind) if isinstance(kind, types.BaseTuple) else ()
     if len(parts) != 2:
         raise refuse_aux(kind, request.loc)
-    if _holds_list(parts[1]):
-        raise refuse("with `has_aux=True` the function returns a list", request.loc, hint="return an array or a tuple")
+    if holds_container(parts[1]):
+        what = "with `has_aux=True` the function returns a list, a dict, a record, a structured array or an object"
+        raise refuse(what, request.loc, hint="return an array or a tuple")
     b, end = at_exit(lowered.function)
     loss, aux = b.items(end.args[0])
     end.args = (loss, copied(b, aux))
@@ -396,9 +397,3 @@ def copied(b: Builder, value: Operand) -> Operand:
     if isinstance(kind, types.BaseTuple) and not isinstance(kind, types.Callable):
         return b.pack([copied(b, item) for item in b.items(value)], kind)
     return value
-
-
-def _holds_list(kind: Type) -> bool:
-    if isinstance(kind, types.BaseTuple) and not isinstance(kind, types.Callable):
-        return any(map(_holds_list, components_of(kind)))
-    return isinstance(kind, types.List | types.ListType)

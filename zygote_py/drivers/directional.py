@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numba import types
+from numba.typed import List
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints import refuse
@@ -125,18 +126,23 @@ def _is_plain_tuple(kind: Type, count: int) -> bool:
     return isinstance(kind, types.BaseTuple) and not hasattr(kind, "fields") and len(components_of(kind)) == count
 
 
-def tangent_for(script: Script, name: str, text: str, kind: Any, change: str, given: Any, loc: Loc) -> str:
-    """Return the tangent of an argument as text, after writing its checks; the two types are `kind` and `given`."""
+def tangent_for(
+    script: Script, name: str, text: str, kind: Any, change: str, given: Any, loc: Loc, in_dict: bool = False
+) -> str:
+    """Return the tangent of an argument as text, after writing its checks; the two types are `kind` and `given`.
+
+    What is in a dict, according to `in_dict`, cannot be one of Python's lists.
+    """
     if isinstance(given, types.NoneType):
         return "None"
     if isinstance(kind, types.BaseTuple):
         if not isinstance(given, types.BaseTuple) or len(components_of(given)) != len(components_of(kind)):
             raise _misfit(name, kind, given, loc)
         pairs = zip(parts(text, kind), parts(change, given), strict=True)
-        made = [tangent_for(script, name, one, inner, other, own, loc) for (one, inner), (other, own) in pairs]
+        made = [tangent_for(script, name, one, inner, other, own, loc, in_dict) for (one, inner), (other, own) in pairs]
         return f"({', '.join(made)},)"
     if is_whole(kind) and carries_adjoint(kind):
-        return _tangent_of_container(script, name, text, kind, change, given, loc)
+        return _tangent_of_container(script, name, text, kind, change, given, loc, in_dict)
     if is_array(kind):
         if not isinstance(given, types.Array) or given.ndim != kind.ndim or _is_complex(given) > _is_complex(kind):
             raise _misfit(name, kind, given, loc)
@@ -154,7 +160,9 @@ def tangent_for(script: Script, name: str, text: str, kind: Any, change: str, gi
     return "None"
 
 
-def _tangent_of_container(script: Script, name: str, text: str, kind: Any, change: str, given: Any, loc: Loc) -> str:
+def _tangent_of_container(
+    script: Script, name: str, text: str, kind: Any, change: str, given: Any, loc: Loc, in_dict: bool
+) -> str:
     """Return the tangent of a list, of a dict with its keys in the same order, or of the fields of an object."""
     if numba_adapter.is_object(kind):
         fields = numba_adapter.fields_of_object(kind)
@@ -184,12 +192,14 @@ def _tangent_of_container(script: Script, name: str, text: str, kind: Any, chang
         raise _misfit(name, kind, given, loc)
     what = "keys" if is_dict else "length"
     wrong = f"raise ValueError({f'the tangent of `{name}` must have the {what} of `{name}`'!r})"
-    script.add(f"if len({change}) != len({text}):", f"    {wrong}", f"{whole} = {'{}' if is_dict else '[]'}")
+    new = "{}" if is_dict else f"{script.named(List, 'List')}()" if in_dict else "[]"
+    script.add(f"if len({change}) != len({text}):", f"    {wrong}", f"{whole} = {new}")
     inner, own = (kind.value_type, given.value_type) if is_dict else (kind.dtype, given.dtype)
     with script.block(f"for {each} in {text}:" if is_dict else f"for {each} in range(len({text})):"):
         if is_dict:
             script.add(f"if {each} not in {change}:", f"    {wrong}")
-        found = tangent_for(script, name, f"{text}[{each}]", inner, f"{change}[{each}]", own, loc)
+        one, other = f"{text}[{each}]", f"{change}[{each}]"
+        found = tangent_for(script, name, one, inner, other, own, loc, in_dict or is_dict)
         script.add(f"{whole}[{each}] = {found}" if is_dict else f"{whole}.append({found})")
     return whole
 

@@ -24,7 +24,7 @@ from numba import types
 from zygote_py.base import structures
 from zygote_py.emit.names import Module
 from zygote_py.emit.out_of_ssa import Variable
-from zygote_py.ir import Const, Instr, InternalError, Operand, Type, Undef, Value, names_of, ops
+from zygote_py.ir import Const, Instr, InternalError, Operand, Type, Undef, Value, components_of, names_of, ops
 
 # Operators whose operands Python casts to floats as a compiled `float` does.
 _CASTS_ITSELF = (ops.Family.ARITHMETIC, ops.Family.TRUE_DIVISION)
@@ -350,7 +350,7 @@ class Expressions:
                 written = signed(ast.Constant(abs(int(value))), int(value) < 0)
                 return written if type == types.int64 else ast.Call(self._dtype(type), [written], [])
             case types.BaseTuple() if isinstance(value, tuple):
-                items = [self.constant(item, item_type) for item, item_type in zip(value, _items(type), strict=True)]
+                items = [self.constant(*each) for each in zip(value, components_of(type), strict=True)]
                 if not hasattr(value, "_fields"):
                     return ast.Tuple(items)
         if value is None or value is Ellipsis or isinstance(value, str | bytes):
@@ -412,7 +412,7 @@ class Expressions:
             case types.DictType():
                 return self.call(ops.no_slots, self.zero(type.key_type))
             case types.BaseTuple():
-                return self._construct(type, [self.zero(item) for item in _items(type)])
+                return self._construct(type, [self.zero(item) for item in components_of(type)])
             case _ if type == types.none:
                 return ast.Constant(None)
             case _:
@@ -460,11 +460,6 @@ def _reordered(array: ast.expr, type: types.Array) -> ast.expr:
     if type.layout == "C":
         return ast.Call(ast.Attribute(array, "copy"), [], [])
     return ast.Attribute(ast.Call(ast.Attribute(ast.Attribute(array, "T"), "copy"), [], []), "T")
-
-
-def _items(type: Type) -> tuple[Type, ...]:
-    items: tuple[Type, ...] = getattr(type, "types", ())
-    return items
 
 
 def _is_number(type: Type) -> bool:
@@ -531,12 +526,17 @@ def _given(template: Any, parts: Sequence[ast.expr], call: _Call, construct: _Co
                 listed = ast.ListComp(made(inner, names, depth + 1), [_loop(names, held, call)])
                 return listed if cls is list else call(cls, listed)
             case "dict":
-                of_key, keys, of_value, values = rest
+                of_key, keys, of_value, values, slots = rest
                 held = [parts[number] for number in (*keys, *values)]
                 names = [ast.Name(f"part_{depth}_{number}") for number in range(len(held))]
-                key = made(of_key, names[: len(keys)], depth + 1)
-                value = made(of_value, names[len(keys) :], depth + 1)
-                return ast.DictComp(key, value, [_loop(names, held, call)])
+                over = _loop(names, held, call)
+                if slots:  # those that there are
+                    places: dict[int, ast.expr] = {n: ast.Name(f"slot_{depth}_{n}") for n in slots}
+                    over = _loop([*places.values()], [call(ops.slots_in_order, parts[n]) for n in places], call)
+                    of = [places[slots[0]]] * len(keys) + [places[slots[1]]] * len(values)
+                    names = [ast.Subscript(part, place) for part, place in zip(held, of, strict=True)]
+                both = made(of_key, names[: len(keys)], depth + 1), made(of_value, names[len(keys) :], depth + 1)
+                return ast.DictComp(*both, [over])
             case _:
                 return ast.Constant(None)
 

@@ -132,25 +132,30 @@ def gradient_class(type: Any) -> Any:
     return namedtuple(type.class_type.class_name, tuple(numba_adapter.fields_of_object(type)))
 
 
-def template_of(type: Any, first: int = 0) -> Any:
-    """Return how a value of a type is made of its leaves, numbered from `first` (see `ir.ops.containers`)."""
+def template_of(type: Any, first: int = 0, is_result: bool = False) -> Any:
+    """Return how a value of a type is made of its leaves, numbered from `first` (see `ir.ops.containers`).
+
+    With `is_result` entries may have been removed from dicts, whose leaves still have them.
+    """
     if isinstance(type, types.NoneType):
         return ("none",)
     if is_tuple(type):
         made = []
         for part in components_of(type):
-            made.append(template_of(part, first))
+            made.append(template_of(part, first, is_result))
             first += count_of(part)
         return ("tuple", type, *made)
     own: Any = plain(type)
     if is_list(own):
         cls = List if isinstance(own, types.ListType) else list
-        return ("list", cls, template_of(own.dtype), tuple(range(first, first + count_of(own.dtype))))
+        return ("list", cls, template_of(own.dtype, 0, is_result), tuple(range(first, first + count_of(own.dtype))))
     if dict_of(own) is not None:
         keys, values = count_of(own.key_type), count_of(own.value_type)
         start = first + 1 + key_has_floats(own)
         numbers = tuple(range(start, start + keys)), tuple(range(start + keys, start + keys + values))
-        return ("dict", template_of(own.key_type), numbers[0], template_of(own.value_type), numbers[1])
+        slots = (start - 1, first) if is_result else ()  # of the keys, of the values
+        of_value = template_of(own.value_type, 0, is_result)
+        return ("dict", template_of(own.key_type), numbers[0], of_value, numbers[1], slots)
     return ("part", first)
 
 

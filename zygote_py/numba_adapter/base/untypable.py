@@ -187,7 +187,7 @@ def _instead(value: Any) -> str:
     if isinstance(value, enum.Enum):
         return f"give all members of `{cls.__name__}` values of one type, numbers or strings"
     if isinstance(value, numba.typed.Dict):
-        return "pass it as an argument"
+        return "pass a tuple, a NamedTuple or a dataclass of what it holds, or arrays"
     if isinstance(value, dict):
         return "put what it holds into a `numba.typed.Dict`, a tuple, a NamedTuple or a dataclass, or arrays"
     for kind, conversion in _OF_BUILTINS.items():
