@@ -74,6 +74,10 @@ class SlotsType(types.DictType):
     def __init__(self, key_type: Type) -> None:
         super().__init__(key_type, types.int64)  # type: ignore[no-untyped-call]
 
+    def __unliteral__(self) -> SlotsType:
+        """Return the type itself."""
+        return self
+
 
 def type_text(t: Type) -> str:
     """Return the text of a type."""

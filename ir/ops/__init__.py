@@ -44,6 +44,7 @@ from zygote_py.ir.ops.primitives import (
 )
 from zygote_py.ir.ops.slots import (
     check_same_size,
+    copied_slots,
     find_slot,
     free_slot,
     keep_slot,
@@ -92,6 +93,7 @@ __all__ = [
     "const",
     "contiguous",
     "copied",
+    "copied_slots",
     "dim",
     "find_slot",
     "fitting_length",

@@ -4,6 +4,7 @@
     slot_of(d, k)             d[k]                        find_slot(d, k)          d.get(k, -1)
     set_slot(d, k, n)         d[k] = n                    keep_slot(d, k, n)       d.setdefault(k, n)
     free_slot(d, k)           del d[k]                    slots_in_order(d)        np.array([*d.values()])
+    copied_slots(d)           d.copy()
     check_same_size(n, m)     raises RuntimeError if n entries became m in a loop over them
 
 Keys may be tuples. Nothing that is differentiated is in these dicts.
@@ -35,6 +36,14 @@ def slots_in_order(slots: dict[Any, int]) -> Any:
     return found
 
 
+def copied_slots(slots: dict[Any, int]) -> dict[Any, int]:
+    """Return a copy of the dict."""
+    made = {}
+    for key, slot in slots.items():
+        made[key] = slot
+    return made
+
+
 def check_same_size(size: int, before: int) -> None:
     """Raise RuntimeError if the number of entries has changed in a loop over them."""
     if size != before:
@@ -43,8 +52,10 @@ def check_same_size(size: int, before: int) -> None:
 
 helper(no_slots, Effect.ALLOCATE)
 helper(slots_in_order, Effect.ALLOCATE)
+helper(copied_slots, Effect.ALLOCATE)
 helper(check_same_size, Effect.WRITE)
 operation(slots_in_order, fresh=True)
+operation(copied_slots, fresh=True)
 
 
 @primitive(effect=Effect.READ, cost=Cost.FUNCTION, raises=True)

@@ -435,3 +435,77 @@ def test_a_structured_array_as_the_result_of_a_tangent():
         jvp(lambda o, x: o, (Spring(1.0, 1, np.ones(1)), 1.5), (None, 1.0))
     with pytest.raises(DifferentiationError, match="derivatives of this kind"):
         zg.jacobian(lambda x: [x[0], x[1]])(np.ones(2))
+
+
+# ------------------------------------------------------------- what is changed after a derivative in a function
+
+
+def of_the_dict(d, x):
+    total = 0.0
+    for key, value in d.items():
+        total += key * value**2 * x
+    return total
+
+
+def summed(d):
+    total = 0.0
+    for value in d.values():
+        total += value
+    return total
+
+
+def adds_to_the_argument(x):
+    d = {1: x, 2: 2.0 * x}
+    g, _ = gradient(of_the_dict)(d, x)
+    d[3] = x
+    return summed(g) + len(g) * x
+
+
+def removes_from_the_argument(x):
+    d = {1: x, 2: 2.0 * x}
+    g, _ = gradient(of_the_dict)(d, x)
+    del d[1]
+    return summed(g)
+
+
+def changes_the_gradient(x):
+    d = {1: x, 2: 2.0 * x}
+    g, _ = gradient(of_the_dict)(d, x)
+    del g[1]
+    g[7] = x
+    return summed(d) + len(d) * x
+
+
+def overwrites_both(x):
+    d = {1: x, 2: 2.0 * x}
+    g, _ = gradient(of_the_dict)(d, x)
+    d[1] = 5.0
+    g[2] = 0.0
+    return d[1] + d[2] + g[1] * x + g[2]
+
+
+def made_dict(x):
+    return {1: x, 2: x * x}
+
+
+def changes_the_value(x):
+    value, tangent = jvp(made_dict, (x,), (1.0,))
+    del value[1]
+    value[5] = x
+    return summed(tangent) + len(tangent) * x
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (adds_to_the_argument, 20 * 1.5 + 2.0),
+        (removes_from_the_argument, 20 * 1.5),
+        (changes_the_gradient, 5.0),
+        (overwrites_both, 2.0 + 6.0 * 1.5**2),
+        (changes_the_value, 4.0),
+    ],
+)
+def test_dicts_of_derivatives_have_keys_of_their_own(function, expected):
+    assert math.isclose(gradient(function)(1.5), expected, rel_tol=1e-13)
+    assert math.isclose(derivative(function)(1.5), expected, rel_tol=1e-13)

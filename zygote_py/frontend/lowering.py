@@ -360,7 +360,8 @@ class Lowering(Variables):
         operands = [leaf for arg in (*arguments, *hidden) for leaf in arg.leaves]
         type_ = function.return_type
         value = self.emit(self.program.routine(function), operands, flat_type(leaves_of(type_)))
-        return unflatten(self, value, type_)
+        result = unflatten(self, value, type_)
+        return result if function.derived is None else dicts.with_own_keys(self, result)
 
     def _raised(self, arg: object) -> Operand:
         if not isinstance(arg, st.Name):

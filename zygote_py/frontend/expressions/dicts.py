@@ -34,9 +34,11 @@ from zygote_py.frontend.values import (
     Emitter,
     Iteration,
     LoweredValue,
+    components,
     constant_of,
     dict_of,
     is_dict,
+    is_tuple,
     join,
     key_has_floats,
     leaves_of,
@@ -169,6 +171,21 @@ def lacks(at: Emitter, value: LoweredValue, key: object) -> Operand:
     held = key if isinstance(key, LoweredValue) else constant_of(key, plain(own.key_type), at.loc)
     slot = at.emit(ops.find_slot, (value.leaves[0], _key(at, value, held)), INT, "slot")
     return at.emit(operator.lt, (slot, ZERO), types.boolean, "c")
+
+
+def with_own_keys(at: Emitter, value: LoweredValue) -> LoweredValue:
+    """Return the result of a derivative with copies of the keys of dicts, which are those of other dicts."""
+    if is_tuple(value.type):
+        parts = [with_own_keys(at, part).leaves for part in components(value)]
+        return replace(value, leaves=tuple(leaf for leaves in parts for leaf in leaves))
+    if not is_dict(value.type):
+        return value
+    count = len(value.leaves) - len(_parts(value).values)
+    keys = (
+        at.emit(ops.copied if isinstance(leaf.type, types.List) else ops.copied_slots, (leaf,), leaf.type)
+        for leaf in value.leaves[:count]
+    )
+    return replace(value, leaves=(*keys, *value.leaves[count:]))
 
 
 def method(at: Emitter, value: LoweredValue, name: str, args: list[LoweredValue], type_: Type) -> LoweredValue:
