@@ -1,5 +1,6 @@
 """The names that other folders import, and the modules that define them; each is imported when it is first used."""
 
+from .border import refuse_in_pullback as refuse_in_pullback
 from .jvp import refuse_draws as refuse_draws
 from .pipeline import (
     FLAT as FLAT,

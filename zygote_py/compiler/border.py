@@ -23,6 +23,7 @@ from zygote_py.frontend.values import (
     dict_of,
     enum_value,
     gradient_type,
+    held_in,
     holds_container,
     is_record,
     is_structured,
@@ -220,11 +221,23 @@ def without_keys(b: Builder, type: Type, tangent: Operand) -> Operand:
 
 
 def check_returned(kind: Type, loc: Loc | None) -> None:
-    """Refuse records and objects as results: Numba returns a reference to memory that the function may have made."""
+    """Refuse records and objects as results: Numba returns a reference to memory that the function may have made.
+
+    Lists and dicts of them are refused too, and of structured arrays.
+    """
     for leaf in leaf_types(kind):
         if is_record(leaf) or numba_adapter.is_object(leaf):
-            what = "a record" if is_record(leaf) else "an object"
-            raise refuse(f"{what} as the result is not supported", loc, "return its fields, in a tuple")
+            raise refuse(f"{_name_of(leaf)} as the result is not supported", loc, "return its fields, in a tuple")
+        for held in held_in(leaf):
+            if is_record(held) or is_structured(held) or numba_adapter.is_object(held):
+                what = f"{_name_of(held)} in a list or a dict as the result"
+                raise refuse(f"{what} is not supported", loc, "return the fields, in lists of their own")
+
+
+def _name_of(type: Type) -> str:
+    if is_structured(type):
+        return "a structured array"
+    return "a record" if is_record(type) else "an object"
 
 
 def _formed(b: Builder, type: Type, gradient: Operand, argument: Operand) -> tuple[Operand, Type]:
@@ -265,7 +278,7 @@ def _filled(b: Builder, type: Any, parts: Sequence[Operand], given: Sequence[Ope
 
     `given` are the parts of the argument, in which this is what stands in as many lists as `depth` tells.
     """
-    if depth and all(isinstance(part.type, types.NoneType) for part in parts):
+    if depth and parts and all(isinstance(part.type, types.NoneType) for part in parts):
         return [_nones(b, given[0], depth)]
     if is_tuple(type):
         made: list[Operand] = []

@@ -23,15 +23,27 @@ from dataclasses import dataclass
 from typing import Any
 
 from numba import types
+from numba.typed import Dict, List
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints import refuse
+from zygote_py.adjoints.analysis import carries_adjoint
 from zygote_py.base import free
-from zygote_py.compiler import FUNCTION, GradientForm, Script, leaves, parts, refuse_draws, signature_of
+from zygote_py.compiler import (
+    FUNCTION,
+    GradientForm,
+    Script,
+    leaves,
+    parts,
+    refuse_draws,
+    refuse_in_pullback,
+    signature_of,
+)
 from zygote_py.drivers.forms import Driver
 from zygote_py.drivers.matrices import copied
 from zygote_py.frontend import lower_typed
-from zygote_py.ir import Type, components_of
+from zygote_py.frontend.values import dict_of, is_list, is_whole
+from zygote_py.ir import Type, components_of, leaf_types
 
 
 @dataclass(frozen=True)
@@ -57,20 +69,21 @@ class InnerPullback(Driver):
             "the pullback of a function that draws random numbers runs it again in a function that is differentiated",
             "use `value_and_gradient`, or draw the numbers beforehand and pass them",
         )
+        refuse_in_pullback(call.argument_types, (), typed.return_type, call.loc)
         script = self.script(call, call.parameters)
         names = script.parameters
         kept = list(names)
         for number, (name, kind) in enumerate(zip(names, call.argument_types, strict=True)):
-            if (text := copied(script, name, kind)) != name:
+            if (text := _copied(script, name, kind)) != name:
                 kept[number] = f"e_{number}"
                 script.add(f"e_{number} = {text}")
         snapshot = script.named(numba_adapter.SNAPSHOT, "snapshot")
         held = script.named_variable("kept")
         script.add(f"{held} = {snapshot}({FUNCTION})", f"value = {FUNCTION}({', '.join(names)})")
-        varied = [number for number, kind in enumerate(call.argument_types) if any(leaves("x", kind))]
+        varied = [number for number, kind in enumerate(call.argument_types) if carries_adjoint(kind)]
         default = "=1.0" if isinstance(typed.return_type, types.Float) else ""
         with script.block(f"def back(s{default}):"):
-            taken = [copied(script, name, kind) for name, kind in zip(kept, call.argument_types, strict=True)]
+            taken = [_copied(script, name, kind) for name, kind in zip(kept, call.argument_types, strict=True)]
             if varied:
                 form = GradientForm(tuple(number + 1 for number in varied))
                 gradient = script.derived(form, script.derived(Against(), f"{snapshot}({held})"))
@@ -80,6 +93,32 @@ class InnerPullback(Driver):
             script.add(f"return ({', '.join(items)},)" if names else "return ()")
         script.add("return value, back")
         return script.function()
+
+
+def _copied(script: Script, text: str, kind: Any) -> str:
+    """Return a copy of an argument, of the lists and dicts in it and of the arrays in these, as text.
+
+    Lines that it needs are added to the script.
+    """
+    if isinstance(kind, types.BaseTuple):
+        parts_of = list(parts(text, kind))
+        made = [_copied(script, one, inner) for one, inner in parts_of]
+        return text if made == [one for one, _ in parts_of] else script.built(kind, made)
+    held = dict_of(kind)
+    if not is_list(kind) and held is None:
+        return copied(script, text, kind)
+    element = kind.dtype if held is None else held.value_type
+    if not any(isinstance(leaf, types.Array) or is_whole(leaf) for leaf in leaf_types(element)):
+        return f"{text}.copy()"
+    copy, key, each = (script.fresh(letter) for letter in "tke")
+    if held is None:
+        script.add(f"{copy} = " + ("[]" if isinstance(kind, types.List) else f"{script.named(List, 'List')}()"))
+    else:
+        script.add(f"{copy} = {script.named(Dict, 'Dict')}()")
+    with script.block(f"for {each} in {text}:" if held is None else f"for {key}, {each} in {text}.items():"):
+        item = _copied(script, each, element)
+        script.add(f"{copy}.append({item})" if held is None else f"{copy}[{key}] = {item}")
+    return copy
 
 
 @dataclass(frozen=True)

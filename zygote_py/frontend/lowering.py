@@ -20,7 +20,7 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints import refuse
 from zygote_py.base import statements as st
 from zygote_py.frontend import inlining
-from zygote_py.frontend.expressions import calls, dicts, evaluation, lists, records, shared_copies
+from zygote_py.frontend.expressions import calls, dicts, evaluation, list_copies, lists, records, shared_copies
 from zygote_py.frontend.frames import NO_VARIABLE, Advancing, Frame, Variables
 from zygote_py.frontend.graphs import exceptions as handlers
 from zygote_py.frontend.graphs.cleanup import clean_up
@@ -108,6 +108,7 @@ class Lowering(Variables):
         self.ssa.finish()
         forward_jumps(self.function)
         merge_blocks(self.function)
+        list_copies.expand_copies(self.function)
         unrotate_loops(self.function)
         dicts.settle_loops(self.function)
         clean_up(self.function)

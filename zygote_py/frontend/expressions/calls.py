@@ -138,9 +138,11 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> LoweredValue:
 
 
 def _copied(at: Emitter, leaf: Operand) -> Operand:
-    if isinstance(leaf.type, types.List | types.DictType):
-        message = "the pullback of a function that captures a list or a dict is not supported here"
-        raise at.refuse(message, "capture arrays and tuples, or use `value_and_gradient`", "pullback")
+    """Return a copy of what a function captures, for `SNAPSHOT`."""
+    if isinstance(leaf.type, types.DictType):
+        return at.emit(ops.copied_slots, (leaf,), leaf.type)
+    if isinstance(leaf.type, types.List):
+        return at.emit(ops.copied, (leaf,), leaf.type)
     return at.emit(np.copy, (leaf,), copied_type(leaf.type)) if isinstance(leaf.type, types.Array) else leaf
 
 

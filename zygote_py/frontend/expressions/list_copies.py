@@ -1,0 +1,83 @@
+"""Copies of lists, as loops: a list of floats, of arrays or of lists is copied item by item, which has an adjoint.
+
+%t = copied %s : list(f64)          b0: %t = stack : list(f64)
+                                        %n = len %s
+                                        jump b1
+                                    b1: %k = phi b0: 0, b2: %j
+                                        %c = lt %k, %n
+                                        branch %c, b2, b3
+                                    b2: %each = getitem %s, %k : f64
+                                        push %t, %each
+                                        %j = add %k, 1
+                                        jump b1
+"""
+
+from __future__ import annotations
+
+import builtins
+import operator
+
+import numpy as np
+from numba import types
+
+from zygote_py.adjoints.analysis import carries_adjoint
+from zygote_py.frontend.values import INT, ZERO
+from zygote_py.ir import (
+    Block,
+    Branch,
+    Builder,
+    Const,
+    Function,
+    Jump,
+    Operand,
+    Phi,
+    copied_type,
+    ops,
+    rename_incoming,
+    replace_uses,
+)
+
+
+def expand_copies(function: Function) -> None:
+    """Write the copies of lists that may have adjoints as loops."""
+    for block in function.blocks:  # to which blocks are added
+        for place, instr in enumerate(block.instrs):
+            if instr.op is ops.copied and (carries_adjoint(instr.type) or _element(instr.type) is not None):
+                _expand(function, block, place)
+                break
+
+
+def _element(type: types.List) -> ops.Op | None:
+    """Return how the items of a list are copied; None if they need no copy."""
+    if isinstance(type.dtype, types.List):
+        return ops.copied
+    return np.copy if isinstance(type.dtype, types.Array) else None
+
+
+def _expand(function: Function, block: Block, place: int) -> None:
+    copy = block.instrs[place]
+    (source,) = copy.args
+    header, body, after = (Block(copy.loc) for _ in range(3))
+    after.instrs, after.terminator = block.instrs[place + 1 :], block.terminator
+    for successor in after.successors:
+        rename_incoming(successor, block, after)
+    block.instrs = block.instrs[:place]
+    function.blocks += [header, body, after]
+
+    b = Builder(block, copy.loc)
+    made = b.call(ops.stack, type=copy.type, hint=copy.hint)
+    length = b.call(builtins.len, source, type=INT)
+    block.terminator = Jump(header)
+
+    k = Phi(INT, "k", copy.loc)
+    header.phis = [k]
+    header.terminator = Branch(Builder(header, copy.loc).call(operator.lt, k, length, type=types.boolean), body, after)
+
+    b = Builder(body, copy.loc)
+    each: Operand = b.call(ops.getitem, source, k, type=copy.type.dtype)
+    if (op := _element(copy.type)) is not None:
+        each = b.call(op, each, type=copied_type(each.type))
+    b.call(ops.push, made, each, type=types.none)
+    k.incoming = {block: ZERO, body: b.call(operator.add, k, Const(1, INT), type=INT)}
+    body.terminator = Jump(header)
+    replace_uses(function, {copy: made})
