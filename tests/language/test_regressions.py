@@ -9,7 +9,7 @@ import pytest
 
 from tests.checking.derivatives import PRECISELY, check_derivatives
 from tests.random_programs.generator import load
-from zygote_py import DifferentiationError, gradient
+from zygote_py import DifferentiationError, gradient, value_and_gradient
 
 pytestmark = pytest.mark.interpreted
 
@@ -106,3 +106,35 @@ def test_an_iteration_that_keeps_more_values_than_numba_takes_in_a_tuple():
         ]
     )
     check_derivatives(load(source), 0.5, **PRECISELY)
+
+
+def always_left(x, mark):
+    total = 0.0
+    k = 0
+    while k < 4:
+        k += 1
+        for i in range(k - 2):  # the header of `while` leads here alone, as no way leads back
+            if mark is None:
+                return total * x * (i + 10)
+        total += x
+    return total
+
+
+def always_left_from_its_start(x, n):
+    total = 0.0
+    k = 0
+    while k < 4:
+        k += 1
+        for i in range(k, n, 2):
+            if 2 % 2 == 0:
+                return total * x * i
+        total += x
+    return total
+
+
+def test_a_loop_in_a_loop_that_is_always_left_begins_anew():  # with the third round of `while`
+    value, slope = value_and_gradient(always_left, wrt=0)(1.3, None)
+    assert math.isclose(value, 20 * 1.3**2, rel_tol=1e-14)
+    assert math.isclose(slope, 40 * 1.3, rel_tol=1e-14)
+    assert value_and_gradient(always_left_from_its_start, wrt=0)(1.3, 3) == (0.0, 0.0)
+    assert gradient(always_left_from_its_start, wrt=0)(1.3, 1) == 4.0
