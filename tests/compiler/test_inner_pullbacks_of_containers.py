@@ -1,7 +1,7 @@
 """`pullback` of functions of lists and dicts, and of functions that capture them, in functions that are differentiated.
 
 Each program changes the list or the dict between the call of `pullback` and that of the pullback. The references are
-derivatives by hand, as functions in plain Python, and differences of these.
+hand-written derivatives in plain Python, and differences of these.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from numba.typed import List
 
-from tests.api.test_containers import typed_dict
-from zygote_py import derivative, gradient, jvp, pullback
+from tests.api.test_containers import Spring, typed_dict
+from zygote_py import DifferentiationError, derivative, gradient, jvp, pullback
 
 FLOAT_KEYS = typed_dict({1.5: 1.3, 2.5: 1.7})
 DTYPE = np.dtype([("a", "f8"), ("b", "f8")])
@@ -282,3 +282,50 @@ def test_the_floats_in_keys_of_a_gradient_have_adjoints():  # the sum is 2 x (1.
     of_d, of_x = gradient(keys_of_a_gradient)(FLOAT_KEYS, 2.0)
     assert math.isclose(of_x, 2.0 * (1.5**2 * 1.3 + 2.5**2 * 1.7), rel_tol=1e-13)
     assert list(of_d.items()) == [(1.5, 2.0 * 2.0 * 1.5**2), (2.5, 2.0 * 2.0 * 2.5**2)]
+
+
+def of_an_object(x):
+    o = Spring(x, 2, np.ones(2))
+    _, back = pullback(lambda o, x: o.a * x, o, x)
+    o.a = 5.0
+    return back()[1]
+
+
+def of_an_object_in_a_list(x):
+    o = Spring(x, 2, np.ones(2))
+    _, back = pullback(lambda s, x: s[0].a * x, [o], x)
+    o.a = 5.0
+    return back()[1]
+
+
+def captured_objects(x):
+    s = [Spring(x, 2, np.ones(2))]
+    _, back = pullback(lambda x: s[0].a * x, x)
+    s[0].a = 5.0
+    return back()[0]
+
+
+def of_a_record(x):
+    s = np.zeros(1, DTYPE)
+    r = s[0]
+    r["a"] = x
+    _, back = pullback(lambda r, x: r["a"] * x, r, x)
+    s["a"][0] = 5.0
+    return back()[1]
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("function", [of_an_object, of_an_object_in_a_list, captured_objects, of_a_record])
+def test_what_cannot_be_copied_is_refused(function):
+    with pytest.raises(DifferentiationError, match=r"takes a record or an object|captures a list or a dict of objects"):
+        gradient(function)(1.3)
+
+
+@pytest.mark.interpreted
+def test_a_list_as_the_value_of_an_inner_pullback_is_refused():
+    def f(x):
+        _, back = pullback(lambda x: [x, x * x], x)
+        return back([1.0, 2.0])[0]
+
+    with pytest.raises(DifferentiationError, match="as the result of a pullback's function"):
+        gradient(f)(1.3)

@@ -42,7 +42,7 @@ from zygote_py.compiler import (
 from zygote_py.drivers.forms import Driver
 from zygote_py.drivers.matrices import copied
 from zygote_py.frontend import lower_typed
-from zygote_py.frontend.values import dict_of, is_list, is_whole
+from zygote_py.frontend.values import dict_of, held_in, is_list, is_record, is_whole
 from zygote_py.ir import Type, components_of, leaf_types
 
 
@@ -70,6 +70,14 @@ class InnerPullback(Driver):
             "use `value_and_gradient`, or draw the numbers beforehand and pass them",
         )
         refuse_in_pullback(call.argument_types, (), typed.return_type, call.loc)
+        if any(map(_has_reference, call.argument_types)):
+            raise refuse(
+                f"the pullback of `{call.name}`, which takes a record or an object, in a function that is "
+                "differentiated is not supported",
+                call.loc,
+                "write a lambda of its fields, or use `value_and_gradient`",
+                "def",
+            )
         script = self.script(call, call.parameters)
         names = script.parameters
         kept = list(names)
@@ -93,6 +101,12 @@ class InnerPullback(Driver):
             script.add(f"return ({', '.join(items)},)" if names else "return ()")
         script.add("return value, back")
         return script.function()
+
+
+def _has_reference(kind: Type) -> bool:
+    """Return whether an argument is an object or a record, which has no copy, or holds one."""
+    held = (each for leaf in leaf_types(kind) for each in (leaf, *held_in(leaf)))
+    return any(numba_adapter.is_object(each) or is_record(each) for each in held)
 
 
 def _copied(script: Script, text: str, kind: Any) -> str:

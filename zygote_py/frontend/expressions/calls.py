@@ -50,6 +50,7 @@ from zygote_py.frontend.values import (
     dim,
     elements_of,
     fields_of,
+    held_in,
     is_dict,
     is_list,
     is_structured,
@@ -104,6 +105,9 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> LoweredValue:
         return lists.make_object(at, type_)
     if isinstance(callee_type, numba_adapter.TransformType):
         held = (args or list(keywords.values()))[0].leaves
+        if callee_type.copies and any(map(numba_adapter.is_object, held_in(type_))):
+            message = "the pullback of a function that captures a list or a dict of objects is not supported here"
+            raise at.refuse(message, "capture the fields, in lists of their own", "pullback")
         return LoweredValue(type_, tuple(_copied(at, leaf) for leaf in held) if callee_type.copies else held)
     if makes:
         return _construct(at, args, keywords, expression.types, type_)
@@ -138,7 +142,7 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> LoweredValue:
 
 
 def _copied(at: Emitter, leaf: Operand) -> Operand:
-    """Return a copy of what a function captures, for `SNAPSHOT`."""
+    """Return a copy of a captured variable, or a part of one, for `SNAPSHOT`."""
     if isinstance(leaf.type, types.DictType):
         return at.emit(ops.copied_slots, (leaf,), leaf.type)
     if isinstance(leaf.type, types.List):

@@ -20,7 +20,7 @@ import operator
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.analysis import carries_adjoint
+from zygote_py.adjoints.analysis import carries_adjoint, element_of
 from zygote_py.frontend.values import INT, ZERO
 from zygote_py.ir import (
     Block,
@@ -31,6 +31,7 @@ from zygote_py.ir import (
     Jump,
     Operand,
     Phi,
+    Type,
     copied_type,
     ops,
     rename_incoming,
@@ -42,16 +43,17 @@ def expand_copies(function: Function) -> None:
     """Write the copies of lists that may have adjoints as loops."""
     for block in function.blocks:  # to which blocks are added
         for place, instr in enumerate(block.instrs):
-            if instr.op is ops.copied and (carries_adjoint(instr.type) or _element(instr.type) is not None):
+            if instr.op is ops.copied and (carries_adjoint(instr.type) or _copy_of_items(instr.type) is not None):
                 _expand(function, block, place)
                 break
 
 
-def _element(type: types.List) -> ops.Op | None:
+def _copy_of_items(list_type: Type) -> ops.Op | None:
     """Return how the items of a list are copied; None if they need no copy."""
-    if isinstance(type.dtype, types.List):
-        return ops.copied
-    return np.copy if isinstance(type.dtype, types.Array) else None
+    item = element_of(list_type)
+    if isinstance(item, types.Array):
+        return np.copy
+    return ops.copied if isinstance(item, types.List) else None
 
 
 def _expand(function: Function, block: Block, place: int) -> None:
@@ -74,8 +76,8 @@ def _expand(function: Function, block: Block, place: int) -> None:
     header.terminator = Branch(Builder(header, copy.loc).call(operator.lt, k, length, type=types.boolean), body, after)
 
     b = Builder(body, copy.loc)
-    each: Operand = b.call(ops.getitem, source, k, type=copy.type.dtype)
-    if (op := _element(copy.type)) is not None:
+    each: Operand = b.call(ops.getitem, source, k, type=element_of(copy.type))
+    if (op := _copy_of_items(copy.type)) is not None:
         each = b.call(op, each, type=copied_type(each.type))
     b.call(ops.push, made, each, type=types.none)
     k.incoming = {block: ZERO, body: b.call(operator.add, k, Const(1, INT), type=INT)}
