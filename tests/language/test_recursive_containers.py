@@ -11,7 +11,7 @@ from numba.core.errors import NumbaPendingDeprecationWarning
 
 import zygote_py as zg
 from tests.api.test_containers import Spring, typed
-from tests.api.test_second_order_of_containers import close, inner, like, second, second_slope
+from tests.api.test_second_order_of_containers import close, inner, like, second, slope_in
 from zygote_py import derivative, gradient, hvp
 
 pytestmark = pytest.mark.filterwarnings(
@@ -149,6 +149,6 @@ def test_lists_that_are_arguments_of_recursive_functions():
         return of_tree(s, left, right, 0)
 
     found, *_ = gradient(of_tree)(values, left, right, 0)
-    assert close(inner(found, w), second_slope(f, values, w))
+    assert close(inner(found, w), slope_in(f, values, w))
     product = hvp(of_tree)(typed(*values), typed(*left), typed(*right), 0, typed(*v))
     assert close(inner(product, w), second(f, values, v, w))
