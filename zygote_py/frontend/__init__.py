@@ -20,6 +20,7 @@ from zygote_py.base import TypedFunction, calling, given_for
 from zygote_py.base.statements import Capture
 from zygote_py.frontend import custom_calls, derived
 from zygote_py.frontend.derived import Derived, typed_as_derived
+from zygote_py.frontend.expressions.list_copies import check_unwritten
 from zygote_py.frontend.expressions.shared_copies import separate
 from zygote_py.frontend.inlining import program_of
 from zygote_py.frontend.lowering import Lowering
@@ -111,6 +112,9 @@ def lower_typed(typed: TypedFunction) -> LoweredFunction:
         if callee.given is not None:
             custom_calls.add_rule(callee, routine, program)
     find_effects(tuple(made))
+    for callee, routine in program.routines().items():
+        if callee.runs_again:
+            check_unwritten(routine)
     functions = (function, *(routine.function for routine in made))
     separate(functions, tuple(made))
     check_after("lower", *functions)

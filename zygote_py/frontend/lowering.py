@@ -359,6 +359,8 @@ class Lowering(Variables):
             handlers.check_routine(function, self.loc)
         hidden = [self._captured_value(each, type_, function.name) for each, type_ in self.program.hidden(function)]
         operands = [leaf for arg in (*arguments, *hidden) for leaf in arg.leaves]
+        if function.runs_again:  # with the lists that are given, whatever the caller does to them
+            operands = [list_copies.with_own_items(self, leaf) for leaf in operands]
         type_ = function.return_type
         value = self.emit(self.program.routine(function), operands, flat_type(leaves_of(type_)))
         result = unflatten(self, value, type_)

@@ -25,7 +25,7 @@ from zygote_py.base import statements as st
 from zygote_py.frontend.expressions.displays import with_tuples
 from zygote_py.frontend.graphs.exceptions import divisions
 from zygote_py.frontend.graphs.graph import targets
-from zygote_py.frontend.values import is_dict, leaves_of
+from zygote_py.frontend.values import held_in, is_dict, is_list, leaves_of
 from zygote_py.ir import Routine, Type, identifier, is_identifier, leaf_types
 from zygote_py.ir.analysis import reach
 
@@ -125,7 +125,11 @@ class Program:
             if recursive.derived is not None:  # it writes to nothing but arrays
                 continue
             is_only_recursive = recursive not in called and not recursive.runs_again
-            if what := _no_routine(recursive, is_only_recursive):
+            if recursive.runs_again and recursive not in called:
+                what = _of_memory(recursive) or _no_routine(recursive, recursive=True)
+            else:
+                what = _no_routine(recursive, is_only_recursive)
+            if what:
                 kind = "recursive function" if is_only_recursive else "function"
                 raise refuse(
                     f"the {kind} `{recursive.name}` takes or returns {what}, which is not supported",
@@ -228,4 +232,15 @@ def _no_routine(function: st.TypedFunction, recursive: bool = False) -> str:
             return "an object of a jitclass"
         if any(isinstance(leaf, types.List | types.ListType) for leaf in leaves_of(type_)):
             return "a dict" if any(map(is_dict, leaf_types(type_))) else "a list"
+    return ""
+
+
+def _of_memory(function: st.TypedFunction) -> str:
+    """Return which argument of a function has no copy for a second run: objects, and arrays in lists."""
+    for type_ in (leaf for given in function.parameter_types for leaf in leaf_types(given)):
+        held = list(held_in(type_))
+        if any(map(numba_adapter.is_object, (type_, *held))):
+            return "an object of a jitclass"
+        if (is_list(type_) or is_dict(type_)) and any(isinstance(each, types.Array) for each in held):
+            return f"a {'list' if is_list(type_) else 'dict'} of arrays"
     return ""

@@ -24,7 +24,7 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.adjoints.analysis import kinds
 from zygote_py.base import checkpoints, statements as st
-from zygote_py.frontend.expressions import arrays, dicts, lists, records
+from zygote_py.frontend.expressions import arrays, dicts, list_copies, lists, records
 from zygote_py.frontend.expressions.arrays import is_array
 from zygote_py.frontend.values import (
     INT,
@@ -143,11 +143,9 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> LoweredValue:
 
 def _copied(at: Emitter, leaf: Operand) -> Operand:
     """Return a copy of a captured variable, or a part of one, for `SNAPSHOT`."""
-    if isinstance(leaf.type, types.DictType):
-        return at.emit(ops.copied_slots, (leaf,), leaf.type)
-    if isinstance(leaf.type, types.List):
-        return at.emit(ops.copied, (leaf,), leaf.type)
-    return at.emit(np.copy, (leaf,), copied_type(leaf.type)) if isinstance(leaf.type, types.Array) else leaf
+    if isinstance(leaf.type, types.Array):
+        return at.emit(np.copy, (leaf,), copied_type(leaf.type))
+    return list_copies.with_own_items(at, leaf)
 
 
 def _iterable(

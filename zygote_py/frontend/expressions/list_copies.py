@@ -20,8 +20,9 @@ import operator
 import numpy as np
 from numba import types
 
+from zygote_py.adjoints import refuse
 from zygote_py.adjoints.analysis import carries_adjoint, element_of
-from zygote_py.frontend.values import INT, ZERO
+from zygote_py.frontend.values import INT, ZERO, Emitter
 from zygote_py.ir import (
     Block,
     Branch,
@@ -31,12 +32,30 @@ from zygote_py.ir import (
     Jump,
     Operand,
     Phi,
+    Routine,
     Type,
     copied_type,
     ops,
     rename_incoming,
     replace_uses,
 )
+
+
+def with_own_items(at: Emitter, leaf: Operand) -> Operand:
+    """Return a copy of a list, or of the slots of a dict; anything else as it is."""
+    if isinstance(leaf.type, types.DictType):
+        return at.emit(ops.copied_slots, (leaf,), leaf.type)
+    return at.emit(ops.copied, (leaf,), leaf.type) if isinstance(leaf.type, types.List) else leaf
+
+
+def check_unwritten(routine: Routine) -> None:
+    """Refuse a routine that is given copies of lists and writes to one."""
+    for number in sorted(routine.writes):
+        param = routine.function.params[number]
+        if isinstance(param.type, types.List | types.DictType):
+            loc = routine.function.loc
+            message = f"`{routine.__name__}` has a checkpoint, and changes `{param.hint}`, a list or a dict"
+            raise refuse(message, loc, "let it change a copy, or use an array", "def")
 
 
 def expand_copies(function: Function) -> None:
