@@ -240,9 +240,19 @@ class Plan:
 
     def _cost_of_storing(self, node: Demand) -> int:
         type = node.value.type
+        if isinstance(type, types.BaseTuple) and not self._can_recompute(node):  # rather the items that are needed
+            return min((len(type) + 1) * _LARGEST, _INFINITE // 2)
         if not isinstance(type, types.Number | types.Boolean):
-            return _INFINITE if self._can_recompute(node) else _LARGEST
+            return _INFINITE if self._can_recompute(node) and not self._is_of_kept_tuple(node) else _LARGEST
         return _weighed(_STORE if isinstance(type, types.Number) else _STORE // 4, node)
+
+    def _is_of_kept_tuple(self, node: Demand) -> bool:
+        """Return whether this is an item of a tuple that would have to be stored."""
+        match node.value:
+            case Instr(op=ops.getitem, args=(Instr(type=types.BaseTuple()), _)):
+                (whole, *_) = self.inputs(node)
+                return isinstance(whole, Demand) and whole.loop is not None and not self._can_recompute(whole)
+        return False
 
     def _cost_of_recomputing(self, node: Demand) -> int:
         if not self._can_recompute(node):

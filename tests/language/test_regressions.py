@@ -9,7 +9,7 @@ import pytest
 
 from tests.checking.derivatives import PRECISELY, check_derivatives
 from tests.random_programs.generator import load
-from zygote_py import DifferentiationError, gradient, value_and_gradient
+from zygote_py import DifferentiationError, checkpoint, gradient, hvp, value_and_gradient
 
 pytestmark = pytest.mark.interpreted
 
@@ -138,3 +138,21 @@ def test_a_loop_in_a_loop_that_is_always_left_begins_anew():  # with the third r
     assert math.isclose(slope, 40 * 1.3, rel_tol=1e-14)
     assert value_and_gradient(always_left_from_its_start, wrt=0)(1.3, 3) == (0.0, 0.0)
     assert gradient(always_left_from_its_start, wrt=0)(1.3, 1) == 4.0
+
+
+def checkpoint_in_a_branch_of_a_loop(x, y, a):
+    for _ in range(2):
+        if x < 0.0:
+
+            def second(q):  # has a copy of `a` among its residuals
+                return a[1] * 0.5 + y * q
+
+            a[1] = checkpoint(second)(1.5)
+    return np.sum(a) ** 2
+
+
+def test_residuals_of_a_call_in_a_branch_of_a_loop_are_kept_one_by_one():
+    expected = 2.0 * (2.0 + 0.25 + 2.25)  # (a0 + a2 + a1 / 4 + 9 / 4 y)^2
+    of_x, of_y, of_a = hvp(checkpoint_in_a_branch_of_a_loop, wrt=None)(-1.5, 0.7, np.ones(3), (1.0, 1.0, np.ones(3)))
+    assert of_x == 0.0
+    assert np.allclose([of_y, *of_a], expected * np.array([2.25, 1.0, 0.25, 1.0]), rtol=1e-13)
