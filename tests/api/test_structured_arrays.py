@@ -477,3 +477,20 @@ def test_fields_that_are_arrays_are_in_order():
     expected[:, 1] += weights[:, None] * r
     expected[1].reshape(-1)[[1, 3]] += new.sum(axis=1)
     assert np.allclose(da["m"], expected, rtol=1e-13)
+
+
+def rebound_field(a, n):
+    y = a["y"]  # not aligned in memory
+    for _ in range(n):
+        y = y.copy()
+        y *= 2.0
+    return np.sum(y * y)
+
+
+@pytest.mark.parametrize("n", [0, 2])
+def test_a_field_that_is_not_aligned_and_an_array_in_one_variable(n):
+    a = bodies()
+    of_a, of_n = gradient(rebound_field)(a, n)
+    assert np.allclose(of_a["y"], 2.0 * 4.0**n * a["y"], rtol=1e-14)
+    assert not of_a["x"].any()
+    assert of_n is None

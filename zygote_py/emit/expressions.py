@@ -30,8 +30,7 @@ from zygote_py.ir import Const, Instr, InternalError, Operand, Type, Undef, Valu
 _CASTS_ITSELF = (ops.Family.ARITHMETIC, ops.Family.TRUE_DIVISION)
 # Operators that are written `x += y` where the result replaces an operand.
 _AUGMENTED = (*_CASTS_ITSELF, ops.Family.WHOLE_DIVISION)
-# The maximum number of items in one tuple display. Python builds a longer one from a list, which Numba compiles
-# incorrectly.
+# The maximum number of items in a tuple display: Python builds a longer one from a list, which Numba compiles wrongly.
 _LARGEST = 30
 
 
@@ -194,6 +193,8 @@ class Expressions:
                 return self.zero(instr.type) if instr in self.passed_on else ast.List([])
             case np.zeros_like, (Value(type=types.List()) as values,):
                 return self._zeros_in_list(self.operand(values), values.type)
+            case np.zeros_like, (Value(type=types.Array(aligned=False, layout="A" | "C")) as array,):
+                return self._new(ops.zeros, instr.type, [ast.Attribute(self.operand(array), "shape")])
             case ops.copied, (values,):
                 return ast.Subscript(self.operand(values), ast.Slice(None, None, None))
             case ops.push, (values, value):
