@@ -91,6 +91,19 @@ def in_a_branch(d, x):
     return v * x
 
 
+def cubed(v, x):
+    return (v**3).sum() * x
+
+
+def chosen(d, x):
+    total = 0.0
+    for i in range(2):
+        if x > 0.0:
+            v = d["a"] if i == 0 else d["b"]
+            total += zg.checkpoint(cubed)(v, x)
+    return total
+
+
 def of_pairs(d, x):
     total = 0.0
     for key, (n, v) in d.items():
@@ -272,6 +285,16 @@ def test_in_compiled_code(name):
     assert close(inner(found, w), expected)
     assert close(inner(of_s, w), slope_in(njit(function), given, w))
     assert close(of_x, slope_by_x(njit(function), given))
+
+
+CHOSEN = typed_dict({"a": np.arange(2.0), "b": np.ones(1)}), typed_dict({"a": np.ones(2), "b": np.array([2.0])})
+
+
+@pytest.mark.interpreted
+def test_arrays_that_are_chosen_in_a_branch():  # 6 a v x
+    found = hvp(chosen)(CHOSEN[0], 1.5, CHOSEN[1])
+    assert np.allclose(found["a"], [0.0, 9.0], rtol=1e-14)
+    assert np.allclose(found["b"], [18.0], rtol=1e-14)
 
 
 # ------------------------------------------------------------------------------------------------------ pullbacks

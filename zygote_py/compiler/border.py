@@ -10,7 +10,7 @@ from them. A function that writes to one is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,7 @@ from zygote_py.ir import (
     Value,
     at_exit,
     components_of,
+    has_memory,
     inserting,
     is_view,
     leaf_types,
@@ -57,6 +58,7 @@ from zygote_py.ir import (
     ops,
     reach,
     replace_uses,
+    uses,
     with_components,
     writes,
 )
@@ -398,20 +400,43 @@ def refuse_in_pullback(given: Sequence[Type], written: Sequence[int], result: Ty
         raise refuse(f"{what} is not supported", loc, "write to a copy of it, or pass its fields")
 
 
-def _writers(memory: Memory, value: Value) -> list[Instr]:
+_CHOICES = (ops.pack, ops.select, ops.pick)
+
+
+def _pushed(function: Function) -> dict[Operand, list[Operand]]:
+    """Return what is pushed on each stack that serves for nothing else than to be popped from."""
+    found: dict[Operand, list[Operand]] = {}
+    for value, users in uses(function).items():
+        if isinstance(value, Instr) and value.op is ops.stack:
+            instrs = [use.user for use in users if isinstance(use.user, Instr) and use.user.op in (ops.push, ops.pop)]
+            if len(instrs) == len(users) and all(instr.args[0] is value for instr in instrs):
+                found[value] = [instr.args[1] for instr in instrs if instr.op is ops.push]
+    return found
+
+
+def _writers(memory: Memory, value: Value, pushed: Mapping[Operand, Sequence[Operand]]) -> list[Instr]:
     """Return the instructions that may write to a value; not those that write to new lists, and to what is in them."""
 
-    def origins(each: Operand) -> tuple[Operand, ...]:
+    def origins(each: Operand) -> Sequence[Operand]:
+        if isinstance(each, Instr) and each.op is ops.pop and each.args[0] in pushed:
+            return pushed[each.args[0]]
         if isinstance(each, Phi):
             return tuple(arg for arg in each.args if not isinstance(arg, Undef))  # which nothing reads
+        if isinstance(each, Instr) and each.op in _CHOICES:
+            return tuple(arg for arg in each.args if has_memory(arg.type))
         return each.args[:1] if isinstance(each, Instr) and (each.op is ops.getitem or is_view(each)) else ()
 
     def is_of_new(target: Operand) -> bool:
         seen = list(reach([target], origins))
         in_list = any(
-            isinstance(each, Instr) and isinstance(each.args[0].type, types.List) for each in seen if origins(each)
+            isinstance(each, Instr)
+            and each.op not in (*_CHOICES, ops.pop)
+            and isinstance(each.args[0].type, types.List)
+            for each in seen
+            if origins(each)
         )
-        new = (np.zeros_like, ops.zeros) if in_list else (np.zeros_like, ops.zeros, ops.stack)
+        arrays = (np.zeros_like, ops.zeros, ops.record)
+        new = arrays if in_list else (*arrays, ops.stack)
         return all(isinstance(each, Instr) and each.op in new for each in seen if not origins(each))
 
     return [writer for writer in memory.writers(value) if not all(map(is_of_new, writes(writer)))]
@@ -424,7 +449,7 @@ def refuse_writes(function: Function, given: Sequence[Type]) -> None:
     """
     if not any(isinstance(leaf, types.List) or leaf != own for leaf, own in _leaves(function, given)):
         return
-    memory = Memory(function)
+    memory, pushed = Memory(function), _pushed(function)
     whole: dict[Value, Type] = dict(zip(function.params, (*given, *(types.none,) * len(function.params)), strict=False))
     names: dict[Value, str] = {param: param.hint for param in function.params}
     for value in [*function.params, *function.entry.instrs]:
@@ -441,7 +466,7 @@ def refuse_writes(function: Function, given: Sequence[Type]) -> None:
             continue
         if not (is_whole(whole[value]) or isinstance(value.type, types.List)):
             continue
-        if writers := _writers(memory, value):
+        if writers := _writers(memory, value, pushed):
             kind = "a dict" if dict_of(whole[value]) is not None else "a list"
             kind = "an object" if numba_adapter.is_object(whole[value]) else kind
             raise refuse(
