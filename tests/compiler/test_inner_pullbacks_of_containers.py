@@ -329,3 +329,60 @@ def test_a_list_as_the_value_of_an_inner_pullback_is_refused():
 
     with pytest.raises(DifferentiationError, match="as the result of a pullback's function"):
         gradient(f)(1.3)
+
+
+# ---------------------------------------------------------------------------------------------- arrays that are shared
+
+
+def writes_to_the_first(a, b, x):
+    a[0] = x * b[1]
+    return a[0] * b[0] * a[1]
+
+
+def one_array_twice(x):
+    a = np.array([x, 2.0])
+    _, back = pullback(writes_to_the_first, a, a, x)
+    return back()[2]
+
+
+def overlapping_parts(x):
+    a = np.array([x, 2.0, x])
+    _, back = pullback(writes_to_the_first, a[:2], a[1:], x)
+    return back()[2]
+
+
+def argument_and_captured(x):
+    a = np.array([x, 2.0])
+
+    def f(b):
+        b[0] = x * x
+        return a[0] * b[1]
+
+    _, back = pullback(f, a)
+    return back()[0][1]
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("function", [one_array_twice, overlapping_parts, argument_and_captured])
+@pytest.mark.parametrize("transform", [gradient, derivative])
+def test_arrays_that_share_memory_and_are_written_to(transform, function):  # copies of them would not share it
+    with pytest.raises(ValueError, match="share memory, and one is written to"):
+        transform(function)(1.3)
+
+
+def two_arrays(x):
+    a, b = np.array([x, 2.0]), np.array([3.0, x])
+    v, back = pullback(writes_to_the_first, a, b, x)
+    b[0], a[1] = 9.0, 7.0
+    g = back()
+    return g[2] * g[1][0] + v * a[0]
+
+
+def two_arrays_by_hand(x):  # v = x b0 b1 a1, and a0 = x b1
+    return (6.0 * x) * (2.0 * x * x) + (6.0 * x * x) * (x * x)
+
+
+@pytest.mark.interpreted
+def test_arrays_that_are_written_to():
+    assert math.isclose(gradient(two_arrays)(1.3), slope(two_arrays_by_hand, 1.3), rel_tol=1e-7)
+    assert math.isclose(derivative(two_arrays)(1.3), slope(two_arrays_by_hand, 1.3), rel_tol=1e-7)

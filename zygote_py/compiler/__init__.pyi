@@ -34,6 +34,7 @@ from .script import (
     parts as parts,
 )
 from .transforms import (
+    CheckedForm as CheckedForm,
     Form as Form,
     GradientForm as GradientForm,
     PushForm as PushForm,

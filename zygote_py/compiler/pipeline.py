@@ -46,8 +46,8 @@ from zygote_py.compiler.prepare import (
     with_auxiliary,
     within,
 )
-from zygote_py.compiler.request import Request, star_of
-from zygote_py.compiler.transforms import GradientForm, PushForm, TraceForm
+from zygote_py.compiler.request import Request, make_request, star_of
+from zygote_py.compiler.transforms import CheckedForm, GradientForm, PushForm, TraceForm
 from zygote_py.emit import NJIT, Emitted, emit
 from zygote_py.frontend import Capture, LoweredFunction, lower, lower_typed
 from zygote_py.ir import (
@@ -280,6 +280,8 @@ def derive(form: Any, call: DerivedCall) -> TypedFunction:
             return typed_pushforward(form, call)
         case TraceForm():
             return typed_trace(form, call)
+        case CheckedForm():
+            return _typed_checked(form, call)
         case _:
             return call.written(form.written(call), call.argument_types)
 
@@ -298,6 +300,13 @@ def _typed_gradient(form: GradientForm, call: DerivedCall) -> TypedFunction:
     made = _joint(request, call.argument_types, lower)
     put_fields_back(made.joint, made.lowered)
     return typed_as_called(call, made.joint, request.name, made.lowered, made.kind)
+
+
+def _typed_checked(form: CheckedForm, call: DerivedCall) -> TypedFunction:
+    request = within(call, form, make_request(call.func, (), with_value=True))
+    _, _, lowered = lowered_primal(request, call.argument_types, lambda taken: lower_typed(call.typed(taken)))
+    checked_arguments(lowered.function, tuple(range(len(lowered.function.params))))
+    return typed_as_called(call, lowered.function, request.name, lowered)
 
 
 def finish(function: Function) -> Function:

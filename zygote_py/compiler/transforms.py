@@ -163,6 +163,14 @@ class TraceForm(Form):
         return signature_of("args", "indices")
 
 
+@dataclass(frozen=True, slots=True)
+class CheckedForm(Form):
+    """The form of the function itself, which refuses arrays that share memory and that it writes to."""
+
+    def __str__(self) -> str:
+        return "checked"
+
+
 @functools.cache
 def applying(form: Form) -> Callable[..., Any]:
     """Stand for a form, in functions that this package compiles: `applying(form)(f)`; it cannot be called."""

@@ -28,9 +28,11 @@ from numba.typed import Dict, List
 from zygote_py import numba_adapter
 from zygote_py.adjoints import refuse
 from zygote_py.adjoints.analysis import carries_adjoint
+from zygote_py.adjoints.routines import refuse_shared_arguments
 from zygote_py.base import free
 from zygote_py.compiler import (
     FUNCTION,
+    CheckedForm,
     GradientForm,
     Script,
     leaves,
@@ -64,8 +66,9 @@ class InnerPullback(Driver):
                 "def",
             )
         typed = call.typed(call.argument_types)
+        function = lower_typed(typed).function
         refuse_draws(
-            lower_typed(typed).function,
+            function,
             "the pullback of a function that draws random numbers runs it again in a function that is differentiated",
             "use `value_and_gradient`, or draw the numbers beforehand and pass them",
         )
@@ -87,7 +90,10 @@ class InnerPullback(Driver):
                 script.add(f"e_{number} = {text}")
         snapshot = script.named(numba_adapter.SNAPSHOT, "snapshot")
         held = script.named_variable("kept")
-        script.add(f"{held} = {snapshot}({FUNCTION})", f"value = {FUNCTION}({', '.join(names)})")
+        # What shares memory does not do so in copies.
+        checks = refuse_shared_arguments(function)
+        called = script.derived(CheckedForm()) if checks else FUNCTION
+        script.add(f"{held} = {snapshot}({FUNCTION})", f"value = {called}({', '.join(names)})")
         varied = [number for number, kind in enumerate(call.argument_types) if carries_adjoint(kind)]
         default = "=1.0" if isinstance(typed.return_type, types.Float) else ""
         with script.block(f"def back(s{default}):"):

@@ -91,13 +91,13 @@ class Graph:
     def _join_split_headers(self) -> None:
         """Put a block that advances an iterator together with an only predecessor that leads to it alone.
 
-        A loop longer than a byte can jump over has its header in two blocks, the jump's target, which holds nothing
-        but merges, and the advance.
+        A loop longer than a byte can jump over has its header in two blocks, the jump's target and the advance. Where
+        the iterator is made right before the advance, this is a loop that is always left: no way leads back to it.
         """
         preds = self.predecessors()
         for label in list(self.blocks):
             match preds[label]:
-                case [source] if source != label and self._is_header(label) and self._merges_only(source):
+                case [source] if source != label and self._is_header(label) and self._leads_back(source, label):
                     for successor in self.successors(label):
                         self._rename_source(successor, label, source)
                         preds[successor] = [source if pred == label else pred for pred in preds[successor]]
@@ -105,9 +105,10 @@ class Graph:
                     ending = self.blocks.pop(label).ending
                     self.blocks[source] = replace(self.blocks[source], statements=statements, ending=ending)
 
-    def _merges_only(self, label: st.Label) -> bool:
-        is_merge = (isinstance(each, st.Assign) and isinstance(each.value, st.Phi) for each in self._body(label))
-        return all(is_merge) and isinstance(self.blocks[label].ending, st.Jump)
+    def _leads_back(self, source: st.Label, header: st.Label) -> bool:
+        """Return whether a block leads to a header alone, and makes no iterator for it."""
+        makes = any(isinstance(each, st.Assign) and isinstance(each.value, st.Iterate) for each in self._body(source))
+        return not makes and self.successors(source) == (header,)
 
     def make_shells(self, loc: Loc | None = None) -> dict[st.Label, Block]:
         """Return empty blocks of the IR with their edges; the conditions of branches are filled in later."""
