@@ -220,13 +220,22 @@ class Memory:
     def writers_to(self, param: Param) -> list[Instr]:
         """Return the instructions that may write to a parameter, not only to other memory with its root: new arrays."""
 
-        def may_be(base: Operand) -> bool:
-            return base is param or not (isinstance(base, Param) or (isinstance(base, Instr) and is_fresh(base)))
+        def may_be(base: Operand, writer: Instr) -> bool:
+            if base is param or not isinstance(base, Param | Instr):
+                return True
+            if not isinstance(base, Instr) or is_fresh(base):
+                return False
+            return base.op is not ops.stack or ops.of(writer.op).role not in (Role.STORE, Role.APPEND, Role.POP)
 
         return [
             writer
             for writer in self.writers(param)
-            if any(self.may_share(target, param) and any(map(may_be, bases(target))) for target in writes(writer))
+            if any(
+                self.may_share(target, param)
+                and not _kinds(target.type).isdisjoint(_kinds(param.type))
+                and any(may_be(base, writer) for base in bases(target))
+                for target in writes(writer)
+            )
         ]
 
     def is_written(self, operand: Operand) -> bool:
@@ -363,6 +372,18 @@ class Order:
         if instr not in self:
             raise InternalError(f"memory: `{instr.hint}` is not in the block whose order is queried")
         return self._place[instr][1]
+
+
+@functools.cache
+def _kinds(type: Type) -> frozenset[object]:
+    """Return the kinds of memory that a value of a type may reach: memory of one kind is not of another."""
+    if isinstance(type, types.BaseTuple):
+        return frozenset().union(*map(_kinds, components_of(type)))
+    if isinstance(type, types.List | types.ListType):
+        return frozenset({types.List}) | _kinds(type.dtype)
+    if isinstance(type, types.Array | types.DictType):
+        return frozenset({types.Array if isinstance(type, types.Array) else types.DictType})
+    return frozenset(_MEMORY) if has_memory(type) else frozenset()
 
 
 def _is_one_array(value: Value) -> bool:

@@ -185,6 +185,7 @@ CASES = {
     "typed list of lists": (of_lists, typed(typed((1, 2.0)), typed((2, 3.0), (3, 1.0)))),
     "typed dict": (of_dict, typed_dict({7: 2.0, 1: 0.5})),
     "typed dict of arrays, in a branch": (in_a_branch, typed_dict({"a": np.arange(3.0), "b": np.ones(2)})),
+    "typed dict of arrays, chosen": (chosen, typed_dict({"a": np.arange(3.0), "b": np.ones(2)})),
     "floats in keys": (of_keys, typed_dict({(1.5, 1): 2.0, (2.5, 3): 3.0})),
     "typed dict of lists": (of_lists_in_a_dict, typed_dict({"a": typed(1.0, 2.0), "b": typed(3.0)})),
     "lists of integers": (of_lists_in_tuples, typed((typed(1, 2), 3.0), (typed(3), 2.0))),
@@ -285,16 +286,6 @@ def test_in_compiled_code(name):
     assert close(inner(found, w), expected)
     assert close(inner(of_s, w), slope_in(njit(function), given, w))
     assert close(of_x, slope_by_x(njit(function), given))
-
-
-CHOSEN = typed_dict({"a": np.arange(2.0), "b": np.ones(1)}), typed_dict({"a": np.ones(2), "b": np.array([2.0])})
-
-
-@pytest.mark.interpreted
-def test_arrays_that_are_chosen_in_a_branch():  # 6 a v x
-    found = hvp(chosen)(CHOSEN[0], 1.5, CHOSEN[1])
-    assert np.allclose(found["a"], [0.0, 9.0], rtol=1e-14)
-    assert np.allclose(found["b"], [18.0], rtol=1e-14)
 
 
 # ------------------------------------------------------------------------------------------------------ pullbacks
