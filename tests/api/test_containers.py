@@ -103,6 +103,10 @@ CASES = {
         *(of_arrays, typed(np.ones(2), np.arange(3.0)), [[27.0, 6.0], [0.0, 6.0, 12.0]], 7.0),
         typed(np.array([1.0, 0.5]), np.array([3.0, 1.0, 0.0])),
     ),
+    "list of arrays": (
+        *(of_arrays, [np.ones(2), np.arange(3.0)], [[27.0, 6.0], [0.0, 6.0, 12.0]], 7.0),
+        [np.array([1.0, 0.5]), np.array([3.0, 1.0, 0.0])],
+    ),
     "list of tuples": (
         *(of_edges, [(1, 0, 2.0), (3, 4, 5.0)], [(None, None, 12.0), (None, None, -30.0)], -21.0),
         [(None, None, 1.0), (None, None, 2.0)],
@@ -401,7 +405,6 @@ def test_other_kinds_of_derivatives():
 
 
 def test_lists_that_numba_does_not_take():
-    refused(lambda: gradient(of_arrays)([np.ones(2)], 3.0), "a list of arrays")
     refused(lambda: gradient(of_arrays)([[1.0, 2.0]], 3.0), "a list of lists")
     refused(lambda: gradient(weighted)([1.0, 2], 3.0), "a list of `float` and `int`")
     refused(lambda: gradient(weighted)([], 3.0), "a list")

@@ -180,6 +180,7 @@ CASES = {
     "list": (weighted, [1.0, 2.0]),
     "typed list": (weighted, typed(1.0, 2.0, 0.5)),
     "typed list of arrays": (of_arrays, typed(np.ones(2), np.arange(3.0))),
+    "list of arrays": (of_arrays, [np.ones(2), np.arange(3.0)]),
     "list of tuples": (of_edges, [(1, 0, 2.0), (3, 4, 5.0)]),
     "typed list of tuples": (of_edges, typed((1, 0, 2.0), (3, 4, 5.0))),
     "typed list of lists": (of_lists, typed(typed((1, 2.0)), typed((2, 3.0), (3, 1.0)))),

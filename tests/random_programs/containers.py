@@ -23,7 +23,7 @@ from numba.typed import Dict, List
 
 CONTAINERS = "containers"
 _NUMBERS = ("list", "typed", "pairs", "named", "numbered", "record", "structured", "object")
-_ARRAYS = ("typed", "named", "fields", "record")
+_ARRAYS = ("list", "typed", "named", "fields", "record")
 
 
 @jitclass([*((name, numba.float64) for name in "xyz"), *((name, numba.int64) for name in "nm")])  # type: ignore[misc]
@@ -102,7 +102,7 @@ class Container:
         arrays = [values[name] for name in self.arrays]
         match self.kind:
             case "list":
-                return floats
+                return floats or arrays
             case "pairs":
                 return _listed(zip(floats, ints + [0] * len(floats), strict=False))
             case "typed":
@@ -205,7 +205,7 @@ class Form:
             taken = ints[: len(floats)] if kind == "pairs" else ints
             made.append(Container(kind, floats, taken if with_ints else []))
         if arrays and (not made or rng.random() < 0.8):
-            kind = rng.choice(_ARRAYS[2:] if writes else _ARRAYS)
+            kind = rng.choice(_ARRAYS[3:] if writes else _ARRAYS)
             if kind == "fields":
                 arrays = [name for name in arrays if values[name].shape == values[arrays[0]].shape]
             elif kind != "record":

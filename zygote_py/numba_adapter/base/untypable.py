@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import enum
 import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import numba
@@ -18,7 +17,6 @@ import numpy as np
 from numba import types
 
 from zygote_py.base import structures
-from zygote_py.ir import leaf_types
 from zygote_py.numba_adapter.base.internals import errors
 
 HINT = "use a number, an array, a tuple, a NamedTuple or a frozen dataclass"
@@ -112,17 +110,9 @@ def _found(value: Any, denied: tuple[type, ...]) -> tuple[tuple[int | str, ...],
     if isinstance(value, list) and len(kinds := list(dict.fromkeys(map(type, value)))) > 1:
         names = " and ".join(f"`{each.__name__}`" for each in kinds)
         return (), f"a list of {names}", "make all of its items of one type: `[float(v) for v in {x}]`, or pass a tuple"
-    if isinstance(kind, types.List) and any(isinstance(each, types.Array) for each in _elements(kind)):
-        return (), "a list of arrays", "convert it: `numba.typed.List({x})`, or pass a tuple"
     if isinstance(kind, types.List) and isinstance(kind.dtype, types.List):
         return (), "a list of lists", "convert it: `np.array({x})`, or to a `numba.typed.List` of such lists"
     return None if is_fine else ((), _described(value), _instead(value))
-
-
-def _elements(kind: Any) -> Iterator[Any]:
-    """Yield the types of what is in a list, in the tuples and lists in it."""
-    for leaf in leaf_types(kind.dtype):
-        yield from _elements(leaf) if isinstance(leaf, types.List) else (leaf,)
 
 
 def _type_of(value: object) -> Any:
