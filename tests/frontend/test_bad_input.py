@@ -107,7 +107,7 @@ class Thing:
     pass
 
 
-THINGS = [Thing(), [1.0, "a"], [np.ones(2)], {"a": 1.0}, {1.0}, None, np.array(["a"]), print, b"bytes"]
+THINGS = [Thing(), [1.0, "a"], [[1.0]], {"a": 1.0}, {1.0}, None, np.array(["a"]), print, b"bytes"]
 
 
 @pytest.mark.parametrize("thing", THINGS)

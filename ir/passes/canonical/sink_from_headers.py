@@ -11,7 +11,8 @@
                                                      return %t2
 
 A header runs once more than the body, so its numbers belong to no iteration; after this pass those of the body do. The
-loops are in canonical form. Integers and booleans remain, and so do instructions with effects.
+loops are in canonical form. Integers and booleans remain, and so do instructions with effects, and what is used where
+both the body and the header lead to: that can only be the way to an exception.
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ def bare_headers(function: Function) -> None:
                 operand: Operand,
                 block: Block,
                 header: Block = loop.header,
-                inside: Block = inside,
-                in_body: dict[Operand, Instr] = in_body,
-                after: dict[Operand, Instr] = after,
+                copies: tuple[tuple[Block, dict[Operand, Instr]], ...] = ((inside, in_body), (outside, after)),
             ) -> Operand:
-                if block is header:
-                    return operand
-                return (in_body if nest.tree.dominates(inside, block) else after).get(operand, operand)
+                if block is not header:
+                    for start, of in copies:
+                        if nest.tree.dominates(start, block):
+                            return of.get(operand, operand)
+                return operand
 
             map_operands(function.blocks, moved)
             inside.instrs[:0] = in_body.values()
