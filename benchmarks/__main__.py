@@ -2,11 +2,12 @@
 
 python -m benchmarks                          everything, with fastmath off and on
 python -m benchmarks loop rk4 --json out.json these two cases, and a file for pyperf
-python -m benchmarks first                    the time to the first call in a fresh process
-python -m benchmarks compile code             compile time and code size only
+python -m benchmarks compile                  the time to the first derivative in fresh processes
+python -m benchmarks growth                   how it grows with the size of the function
+python -m benchmarks code                     code size only
 python -m benchmarks split                    the cost of `pullback` compared with a gradient
 python -m benchmarks second                   Hessians, Hessian-vector products, a Jacobian
-python -m benchmarks --quick                  a rough answer within two minutes, without "first"
+python -m benchmarks --quick                  a rough answer within two minutes, without "compile" and "growth"
 """
 
 from __future__ import annotations
@@ -22,8 +23,7 @@ from benchmarks import report
 from benchmarks.array_cases import ARRAY_CASES
 from benchmarks.cases import CASES
 from benchmarks.code_size import code_sizes
-from benchmarks.compile_time import compile_times
-from benchmarks.first_call import first_calls
+from benchmarks.compile_time import Samples, compile_times, growth
 from benchmarks.measure import Times, interleaved, time_in_processes
 from benchmarks.memory import peak_in_process
 from benchmarks.second import SECOND, check_second, compile_second
@@ -32,7 +32,7 @@ from benchmarks.split import split_times
 
 def main() -> None:
     """Run the benchmarks named on the command line and print the tables."""
-    names = [*CASES, "split", "second", "first", "compile", "code"]
+    names = [*CASES, "split", "second", "compile", "growth", "code"]
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description="Compare the run time of gradients with that of hand-written ones."
     )
@@ -43,7 +43,7 @@ def main() -> None:
     options = parser.parse_args()
     if unknown := sorted(set(options.names) - set(names)):
         parser.error(f"unknown: {', '.join(unknown)}; known: {', '.join(names)}")
-    wanted = options.names or [name for name in names if name != "first" or not options.quick]
+    wanted = options.names or [name for name in names if name not in ("compile", "growth") or not options.quick]
     processes, rounds, seconds = (1, 10, 0.01) if options.quick else (3, 15, 0.02)
 
     print(f"{_processor()}; Python {platform.python_version()}, Numba {numba.__version__}\n")
@@ -67,12 +67,13 @@ def main() -> None:
         seconds_ = {case.name: interleaved(case.runs, rounds, seconds) for case in cases}
         print(report.second_table(seconds_), end="\n\n", flush=True)
         print(report.compile_second_table(compile_second(3 if options.quick else 7)), end="\n\n", flush=True)
-    if "first" in wanted:
-        print(report.first_call_table(first_calls()), end="\n\n", flush=True)
-    compiled = sizes = None
+    compiled: Samples | None = None
+    sizes = None
     if "compile" in wanted:
-        compiled = compile_times(3 if options.quick else 7)
+        compiled = compile_times(1 if options.quick else 3)
         print(report.compile_table(compiled), end="\n\n", flush=True)
+    if "growth" in wanted:
+        print(report.growth_table(growth(1 if options.quick else 3)), end="\n\n", flush=True)
     if "code" in wanted:
         sizes = code_sizes()
         print(report.size_table(sizes), flush=True)

@@ -1,85 +1,177 @@
-"""The time to the first gradient of a function of ten lines, compared with Numba's compilation of the function.
+"""The time to the first derivative in a fresh process, compared with Numba's for the function.
 
-    for name, samples in compile_times(rounds=7).items():
-        print(name, min(samples["gradient"]) / min(samples["numba"]))
+    found = compile_times(rounds=3)
+    found["kalman"]["gradient"]         # [Sample(cpu=11.2, peak=351 MB), ...]
 
-Both are timed in a warm process, in which Numba and the compiler have compiled other functions before. Every sample
-compiles a new function, with a unique constant, so that no cache applies, in memory or on disk.
+Times are CPU seconds of the process and its children, from after `import numba` to the end of the first call: they
+include the import of zygote_py and whatever is compiled on the way. Each round has a cache of its own, which is empty
+at first. "again" is a second process, which finds what the first has kept. Python's compiled files are there, as an
+installation leaves them.
+
+`growth` compares programs of 10, 40 and 160 pieces: a cost that is linear has the same slope from 40 to 160 as from 10
+to 40.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 
-from benchmarks.measure import Times
-from zygote_py import gradient
+from benchmarks.compile_programs import ROWS, Program
 
-STRAIGHT = """
-def f(x, y):
-    a = math.sin(x) * y
-    b = math.exp(-a * a) + UNIQUE
-    c = a / (1.0 + b * b)
-    d = math.sqrt(c * c + x * x)
-    e = d * y - math.log(1.0 + d)
-    g = math.atan(e) + a * c
-    h = g * g + b * x
-    k = math.tanh(h - y)
-    return k * e + d
-"""
-BRANCHES = """
-def f(x, n):
-    total = 0.0
-    for i in range(n):
-        if i % 2 == 0:
-            total += math.sin(x * i)
-        else:
-            total *= x
-        if total > 1e6:
-            break
-    return total / UNIQUE
-"""
-ARRAY = """
-def f(x, y):
-    total = 0.0
-    scale = UNIQUE
-    for i in range(len(x)):
-        d = x[i] - y
-        w = math.exp(-0.5 * d * d)
-        total += w * x[i]
-        scale += w
-    mean = total / scale
-    return mean * mean
-"""
-PROGRAMS = {
-    "straight line": (STRAIGHT, (0.3, 0.7)),
-    "loop and branches": (BRANCHES, (0.3, 20)),
-    "array loop": (ARRAY, (np.linspace(0.0, 1.0, 50), 0.2)),
+LEAST = 0.5  # seconds: rows for which Numba takes less count as this
+SIZES = (10, 40, 160)
+AGAIN = " again"
+
+
+class Sample(NamedTuple):
+    """The CPU seconds of a first call, and the peak memory of its process in bytes."""
+
+    cpu: float
+    peak: int
+
+
+Samples = dict[str, dict[str, list[Sample]]]
+
+
+def compile_times(rounds: int, names: Iterable[str] = tuple(ROWS)) -> Samples:
+    """Return the samples of each row, by what is compiled: numba, gradient, hessian; the last two in a second process
+    as well.
+    """
+    found: Samples = {}
+    with tempfile.TemporaryDirectory() as folder:
+        bytecode = Path(folder) / "bytecode"
+        _in_a_process("ode", "hessian", bytecode, Path(folder) / "first")
+        for name in names:
+            found[name] = {}
+            for number in range(rounds):
+                cache = Path(folder) / f"{name} {number}"
+                for how in ("numba", "gradient", "hessian")[: 3 if ROWS[name].hessian else 2]:
+                    for again in ("", AGAIN)[: 1 if how == "numba" else 2]:
+                        sample = _in_a_process(name, how, bytecode, cache / how)
+                        found[name].setdefault(how + again, []).append(sample)
+    return found
+
+
+def growth(rounds: int = 1, families: Iterable[str] | None = None) -> dict[str, dict[str, dict[int, float]]]:
+    """Return the median CPU seconds of programs of each family and size, for numba and for the gradient."""
+    found: dict[str, dict[str, dict[int, float]]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        bytecode = Path(folder) / "bytecode"
+        _in_a_process("ode", "gradient", bytecode, Path(folder) / "first")
+        for family in families or FAMILIES:
+            found[family] = {"numba": {}, "gradient": {}}
+            for how, by_size in found[family].items():
+                for size in SIZES:
+                    samples = [
+                        _in_a_process(f"{family} {size}", how, bytecode, Path(folder) / f"{family} {size} {number}")
+                        for number in range(rounds)
+                    ]
+                    by_size[size] = median(sample.cpu for sample in samples)
+    return found
+
+
+def slope(by_size: Mapping[int, float]) -> float:
+    """Return the slope between the two largest sizes as a multiple of that between the two smallest: 1 if linear."""
+    small, middle, large = SIZES
+    late = (by_size[large] - by_size[middle]) / (large - middle)
+    return late / ((by_size[middle] - by_size[small]) / (middle - small))
+
+
+def _in_a_process(name: str, how: str, bytecode: Path, cache: Path) -> Sample:
+    program = f"import numba\nfrom benchmarks.compile_time import measure\nmeasure({name!r}, {how!r})"
+    environment = {
+        **os.environ,
+        "PYTHONPYCACHEPREFIX": str(bytecode),
+        "PYTHONDONTWRITEBYTECODE": "",
+        "ZYGOTE_PY_CACHE": "",
+        "ZYGOTE_PY_CACHE_DIR": str(cache),
+        "ZYGOTE_PY_VERIFY": "",
+    }
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{name}, {how}:\n{done.stderr}")
+    return Sample(*json.loads(done.stdout.splitlines()[-1]))
+
+
+def measure(name: str, how: str) -> None:
+    """Print the sample of this process, in which only Numba has been imported."""
+    function, arguments = ROWS[name].program() if name in ROWS else _of_family(name)
+    began = _cpu()
+    if how == "numba":
+        made: Any = function if hasattr(function, "py_func") else numba.njit(function)
+    else:
+        import zygote_py
+
+        made = getattr(zygote_py, how)(function)
+    made(*arguments)
+    seconds = _cpu() - began
+    print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024]))
+
+
+def _cpu() -> float:
+    used = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+# ------------------------------------------------------------------------------------------------------------- families
+
+
+def _statements(size: int) -> list[str]:
+    return [f"    r = math.sin(r) * x + {k}.5" for k in range(size)]
+
+
+def _loops(size: int) -> list[str]:
+    return [
+        line for k in range(size) for line in ("    for _ in range(n):", f"        r = r * x + math.cos(r) + {k}.5")
+    ]
+
+
+def _calls(size: int) -> list[str]:
+    return [f"    r = r + called(r, x + {k}.5)" for k in range(size)]
+
+
+_OVER_VALUES = ["    for value in values:", "        r = r * x + math.sin(value)"]
+
+
+def _arrays(size: int) -> list[str]:
+    written = [f"        a_{k}[i] = a_{(k + 1) % size}[i] * x + r" for k in range(size)]
+    return ["    for i in range(n):", *written, "        r += a_0[i]"]
+
+
+FAMILIES: Mapping[str, Callable[[int], list[str]]] = {
+    "items of a tuple": lambda size: list(_OVER_VALUES),
+    "statements": _statements,
+    "arrays written": _arrays,
+    "calls": _calls,
+    "loops in a row": _loops,
 }
 
 
-def fresh(source: str) -> Callable[..., float]:
-    """Return the function in `source`, with a unique constant."""
-    namespace: dict[str, object] = {}
-    exec("import math" + source.replace("UNIQUE", f"1.{time.time_ns()}"), namespace)
-    return namespace["f"]  # type: ignore[return-value]
-
-
-def compile_times(rounds: int) -> dict[str, Times]:
-    """Return, for each program, the seconds for the first call of the function (`numba`) and of its gradient,
-    alternating.
-    """
-    compilers = {"numba": numba.njit, "gradient": gradient}
-    found: dict[str, Times] = {name: {how: [] for how in compilers} for name in PROGRAMS}
-    for warming in (True, *[False] * rounds):
-        for name, (source, arguments) in PROGRAMS.items():
-            for how, compiler in compilers.items():
-                function = fresh(source)
-                began = time.perf_counter()
-                compiler(function)(*arguments)
-                if not warming:
-                    found[name][how].append(time.perf_counter() - began)
-    return found
+def _of_family(name: str) -> Program:
+    family, _, size = name.rpartition(" ")
+    count = int(size)
+    more: dict[str, Any] = {}
+    if family == "arrays written":
+        more = {f"a_{k}": np.linspace(0.1, 0.2, 4) for k in range(count)}
+    elif family == "items of a tuple":
+        more = {"values": tuple(np.linspace(0.1, 0.2, count).tolist())}
+    called = ["def called(r, x):", "    for _ in range(3):", "        r = math.sin(r) * x", "    return r"]
+    head = f"def f({', '.join(['x', 'n', *more])}):"
+    lines = ["import math", *called, head, "    r = x", *FAMILIES[family](count), "    return r"]
+    namespace: dict[str, Any] = {}
+    exec("\n".join(lines), namespace)
+    namespace["called"] = numba.njit(namespace["called"])
+    return namespace["f"], (0.01, 4, *more.values())

@@ -1,7 +1,7 @@
 """The printed tables, in Markdown, and the JSON file.
 
     print(speed_table(results))
-    write_json("out.json", results, compile_times, sizes, peaks)
+    write_json("out.json", results, compiled, sizes, peaks)
 
 The file is a pyperf file (`python -m pyperf show out.json`) with an additional key, `zygote_py`, for the ratios.
 """
@@ -9,7 +9,7 @@ The file is a pyperf file (`python -m pyperf show out.json`) with an additional 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -17,6 +17,8 @@ import pyperf
 
 from benchmarks.cases import STACK_VALUES
 from benchmarks.code_size import Sizes, growth
+from benchmarks.compile_programs import ROWS
+from benchmarks.compile_time import AGAIN, LEAST, SIZES, Sample, Samples, slope
 from benchmarks.measure import Times, ratio
 
 Results = Mapping[tuple[str, bool], Times]
@@ -157,25 +159,38 @@ def size(count: int) -> str:
     return f"{count} B"
 
 
-def compile_table(compile_times: Mapping[str, Times]) -> str:
-    """Compare the first gradient with Numba's compilation of the function."""
+def compile_table(compiled: Samples) -> str:
+    """Compare first derivatives with Numba's first call of the function, in CPU seconds of fresh processes."""
+    head = ("first call, CPU seconds", "Numba", "gradient", "/ Numba", "again", "hessian", "/ Numba", "again", "peak")
+    return _table(head, (_compile_row(ROWS[name].title, samples) for name, samples in compiled.items()))
+
+
+def _compile_row(title: str, samples: Mapping[str, Sequence[Sample]]) -> tuple[str, ...]:
+    seconds = {how: median(sample.cpu for sample in each) for how, each in samples.items()}
+    least = max(seconds["numba"], LEAST)
+    cells = [title, f"{seconds['numba']:.2f}"]
+    for how in ("gradient", "hessian"):
+        given = seconds.get(how)
+        texts = (
+            ("", "", "") if given is None else (f"{given:.2f}", f"{given / least:.1f}", f"{seconds[how + AGAIN]:.2f}")
+        )
+        cells += texts
+    peak = max(sample.peak for each in samples.values() for sample in each)
+    return (*cells, size(peak))
+
+
+def growth_table(found: Mapping[str, Mapping[str, Mapping[int, float]]]) -> str:
+    """Return the CPU seconds to the first gradient of programs of each size, and how linear they are."""
+    head = ("pieces", *(f"Numba, {size}" for size in SIZES), *(f"gradient, {size}" for size in SIZES), "slope")
     rows = (
         (
-            name,
-            duration(min(times["numba"])),
-            duration(min(times["gradient"])),
-            f"{ratio(times, 'gradient', 'numba'):.2f}",
-            f"{ratio(times, 'gradient', 'numba', median):.2f}",
+            family,
+            *(f"{by[how][size]:.1f}" for how in ("numba", "gradient") for size in SIZES),
+            f"{slope(by['gradient']):.2f}",
         )
-        for name, times in compile_times.items()
+        for family, by in found.items()
     )
-    return _table(("ten lines, first call", "numba", "gradient", "ratio", "ratio of medians"), rows)
-
-
-def first_call_table(found: Mapping[str, Mapping[str, float]]) -> str:
-    """Return the seconds on one core until a fresh process has the first result."""
-    rows = ((name, f"{seconds['numba']:.1f}", f"{seconds['gradient']:.1f}") for name, seconds in found.items())
-    return _table(("function", "Numba, the function", "gradient"), rows)
+    return _table(head, rows)
 
 
 def size_table(sizes: Mapping[str, Sizes]) -> str:
@@ -190,7 +205,7 @@ def size_table(sizes: Mapping[str, Sizes]) -> str:
 def write_json(
     path: Path,
     results: Results,
-    compile_times: Mapping[str, Times] | None,
+    compiled: Samples | None,
     sizes: Mapping[str, Sizes] | None,
     peaks: Mapping[str, Mapping[str, int]],
 ) -> None:
@@ -200,7 +215,11 @@ def write_json(
         for (name, fastmath), r in results.items()
         for v, t in r.items()
     }
-    samples |= {(f"compile {name}", v): t for name, r in (compile_times or {}).items() for v, t in r.items()}
+    samples |= {
+        (f"compile {name}", how): [sample.cpu for sample in each]
+        for name, by in (compiled or {}).items()
+        for how, each in by.items()
+    }
     benchmarks = [
         pyperf.Benchmark([pyperf.Run(times, metadata={"name": f"{name}: {variant}"}, collect_metadata=True)])
         for (name, variant), times in samples.items()
@@ -225,7 +244,10 @@ def write_json(
             for (name, fastmath), times in results.items()
         ],
         "peak_bytes": {name: dict(found) for name, found in peaks.items()},
-        "compile": {name: ratio(times, "gradient", "numba") for name, times in (compile_times or {}).items()},
+        "compile": {
+            name: {how: {"cpu": [s.cpu for s in each], "peak": [s.peak for s in each]} for how, each in by.items()}
+            for name, by in (compiled or {}).items()
+        },
         "lines": {family: list(points.values()) for family, points in (sizes or {}).items()},
     }
     path.write_text(json.dumps(document, indent=1) + "\n")
