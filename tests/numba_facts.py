@@ -141,6 +141,7 @@ FACTS = [
         *("unserialize_library", "set_env", "magic_tuple"),
     ),
     *attributes("FunctionIdentity", lambda: internals.FunctionIdentity, KEEPING, "_unique_ids"),
+    *attributes("CPUCallConv", lambda: internals.CPUCallConv, KEEPING, "emit_unwrap_dynamic_exception_fn"),
     *attributes("Environment", lambda: internals.Environment, KEEPING, "_memo"),
     *attributes(
         "cpu_target.typing_context",

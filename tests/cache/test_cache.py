@@ -187,6 +187,37 @@ def test_recursive_functions_are_kept_as_source(process):
     assert (stages, results) == (False, [12.0])
 
 
+def test_linear_algebra_and_exceptions_that_carry_values(process):
+    program = """
+        def solved(a, b):
+            return np.sum(np.linalg.solve(a, b))
+        def first(x, a):
+            if x < 0.0:
+                raise ValueError("first", x, a)
+            return np.sum(x * a)
+        def second(x, a):
+            if x < 0.0:
+                raise ValueError("second", a * 2.0, x)
+            if x > 9.0:
+                raise ValueError("third", x, a)
+            return x**2
+        def raised(df, x):
+            try:
+                df(x, np.array([1.0, 2.0]))
+            except ValueError as error:
+                return error.args
+        df, dg, dh = gradient(solved, wrt="b"), gradient(first, wrt="x"), gradient(second, wrt="x")
+        assert raised(dg, -1.0)[:2] == ("first", -1.0) and raised(dg, -1.0)[2].tolist() == [1.0, 2.0]
+        assert raised(dh, -2.0)[1].tolist() == [2.0, 4.0] and raised(dh, -2.0)[2] == -2.0
+        assert raised(dh, 10.0)[1] == 10.0 and raised(dh, 10.0)[2].tolist() == [1.0, 2.0]
+        hits = [sum(each._now.dispatcher._cache_hits.values()) for each in (dg, dh)]
+        assert hits == ([0, 0] if "zygote_py.compiler.pipeline" in sys.modules else [1, 1])
+        show(df, df(2.0 * np.eye(2), np.ones(2)))
+    """
+    expect(process.run(program), COMPILED, [[0.5, 0.5]])
+    expect(process.run(program), READ, [[0.5, 0.5]])
+
+
 def test_structures(process):
     process.write(
         "model.py",

@@ -14,6 +14,7 @@ from numba.core.analysis import dead_branch_prune
 from numba.core.bytecode import FunctionIdentity
 from numba.core.byteflow import TraceRunner
 from numba.core.caching import _Cache
+from numba.core.callconv import CPUCallConv
 from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
@@ -91,6 +92,7 @@ __all__ = [
     "AbstractTemplate",
     "AppDirs",
     "AttributeTemplate",
+    "CPUCallConv",
     "CPUDispatcher",
     "CompileResult",
     "ConfigStack",
