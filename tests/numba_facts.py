@@ -103,6 +103,7 @@ def takes(function: Callable[..., Any], *parameters: str) -> bool:
 COMPILING = "derivatives are compiled for the types of a call, when Numba asks for them"
 KEEPING = "machine code is kept on disk under a key of what was compiled"
 TYPING = "calls in functions that are differentiated are resolved as Numba resolves them"
+LINKING = "what an emitted function calls is linked into it, without machine code of its own"
 READING = "functions are read as Numba's own IR"
 ELEMENTWISE = "the function that a ufunc, a stencil or a C callback was made from is differentiated"
 FACTS = [
@@ -143,6 +144,18 @@ FACTS = [
     *attributes("FunctionIdentity", lambda: internals.FunctionIdentity, KEEPING, "_unique_ids"),
     *attributes("CPUCallConv", lambda: internals.CPUCallConv, KEEPING, "emit_unwrap_dynamic_exception_fn"),
     *attributes("Environment", lambda: internals.Environment, KEEPING, "_memo"),
+    *attributes("JITCPUCodegen", lambda: internals.JITCPUCodegen, LINKING, "_library_class", "create_library"),
+    *attributes(
+        "JITCodeLibrary",
+        lambda: internals.JITCodeLibrary,
+        LINKING,
+        *("_get_module_for_linking", "_optimize_final_module", "_finalize_final_module", "_finalize_dynamic_globals"),
+        *("get_pointer_to_function", "finalize"),
+    ),
+    *attributes("BaseContext", lambda: internals.BaseContext, LINKING, "_compile_subroutine_no_cache"),
+    *attributes(
+        "_OverloadFunctionTemplate", lambda: internals._OverloadFunctionTemplate, LINKING, "_get_jit_decorator"
+    ),
     *attributes(
         "cpu_target.typing_context",
         lambda: internals.cpu_target.typing_context,

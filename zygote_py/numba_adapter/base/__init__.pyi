@@ -39,6 +39,7 @@ from .ir_walks import (
     statements as statements,
 )
 from .kept_writes import EMITTED as EMITTED, keep_writes as keep_writes
+from .linked_only import link_callees as link_callees, link_only as link_only
 from .messages import (
     check_parameters as check_parameters,
     definition_of as definition_of,

@@ -11,10 +11,12 @@ from typing import Any
 
 from numba.core import cgutils, compiler, config, dispatcher, entrypoints, errors, imputils, ir, ir_utils
 from numba.core.analysis import dead_branch_prune
+from numba.core.base import BaseContext
 from numba.core.bytecode import FunctionIdentity
 from numba.core.byteflow import TraceRunner
 from numba.core.caching import _Cache
 from numba.core.callconv import CPUCallConv
+from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
@@ -92,6 +94,7 @@ __all__ = [
     "AbstractTemplate",
     "AppDirs",
     "AttributeTemplate",
+    "BaseContext",
     "CPUCallConv",
     "CPUDispatcher",
     "CompileResult",
@@ -106,6 +109,8 @@ __all__ = [
     "IRProcessing",
     "InlineClosureLikes",
     "Interpreter",
+    "JITCPUCodegen",
+    "JITCodeLibrary",
     "LiteralUnroll",
     "NopythonTypeInference",
     "PassManager",

@@ -29,6 +29,7 @@ from zygote_py.numba_adapter.base.internals import (
     make_concrete_template,
     signature,
 )
+from zygote_py.numba_adapter.base.linked_only import LinkedFlags
 
 _HASH = hash(compiler.Flags())  # that of all flags: only the names of options count in it
 
@@ -96,12 +97,12 @@ def _get_overload(self: Any, sig: Any) -> Any:
 def _generic(self: Any, args: Any, kws: Any) -> Any:
     """Type a call of an intrinsic, which keeps for good how its calls are lowered.
 
-    What its author calls for that may need the machine code of other functions: they are compiled, as otherwise.
+    What its author calls for that may need the code of other functions: they are compiled, to be linked.
     """
     flags = ConfigStack.top_or_none()
     if not isinstance(flags, _TypesOnly) or (self.context, args, tuple(kws.items())) in self._impl_cache:
         return _typing(self, args, kws)
-    with ConfigStack().enter(compiler.Flags(flags)):
+    with ConfigStack().enter(LinkedFlags(flags)):
         return _typing(self, args, kws)
 
 

@@ -23,7 +23,7 @@ import numba
 
 from zygote_py.base import execute
 from zygote_py.ir import Type
-from zygote_py.numba_adapter.base import EMITTED, keep_writes
+from zygote_py.numba_adapter.base import EMITTED, keep_writes, link_callees, link_only
 from zygote_py.numba_adapter.base.internals import CPUDispatcher, Dispatcher, errors
 from zygote_py.numba_adapter.target import records as _records  # noqa: F401 (teaches Numba `ops.array_of_record`)
 from zygote_py.numba_adapter.target.dispatch import is_dispatcher, is_plain
@@ -84,6 +84,10 @@ _NO_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 class _CalledFromCode(CPUDispatcher):
     """A function that runs in the interpreter if Python calls it: what is compiled has no entry for that."""
 
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        link_only(self)
+
     def add_overload(self, cres: Any) -> None:
         """Keep what was compiled for compiled code alone."""
         self.overloads[tuple(cres.signature.args)] = cres
@@ -125,6 +129,8 @@ def make_dispatcher(
         return found
 
     dispatcher._compiler._get_implementation = implementation
+    if is_dispatcher(dispatcher):
+        link_callees(dispatcher)
     if code_of is not None and isinstance(dispatcher, Dispatcher):
         vars(dispatcher)["_cache"] = Stored(code_of)
     return dispatcher

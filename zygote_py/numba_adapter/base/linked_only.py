@@ -1,0 +1,188 @@
+"""Functions that emitted code calls get no machine code of their own: they are linked into it and optimised with it.
+
+    link_callees(dispatcher)        # what it calls is compiled for it alone; it has machine code itself
+    link_only(dispatcher)           # compiled within such a function, it has none
+
+Numba optimises each function that it compiles, together with all that it calls, and makes machine code of it. What is
+called through three others is optimised four times, and three of the four pieces of machine code never run. So within
+the compilation of an emitted function, Numba's own implementations of functions, and the emitted functions that it
+calls, stop before that. Machine code is made of one later if its address is needed. Recursive functions, which are
+called by their addresses, are compiled as otherwise.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from zygote_py.numba_adapter.base.internals import (
+    BaseContext,
+    ConfigStack,
+    JITCodeLibrary,
+    JITCPUCodegen,
+    _OverloadFunctionTemplate,
+    compiler,
+    lookup_environment,
+)
+
+_HASH = hash(compiler.Flags())  # that of all flags: only the names of options count in it
+_UNRESOLVED = ".numba.unresolved"
+_ENVIRONMENT = "_ZN08NumbaEnv"
+
+
+class LinkedFlags(compiler.Flags):
+    """The flags of what is compiled within an emitted function: it is linked only, unless it is recursive."""
+
+    def __init__(self, given: Any = None) -> None:
+        super().__init__(given)  # type: ignore[no-untyped-call]
+        # No option, since the name of a function depends on these: in a recursion it must be the same.
+        self.is_recursive: bool = getattr(given, "is_recursive", False)
+
+    def __hash__(self) -> int:
+        return _HASH
+
+
+class _EmittedFlags(LinkedFlags):
+    """The flags of the function by which an emitted module is entered."""
+
+
+def link_callees(dispatcher: Any) -> None:
+    """Let what a dispatcher calls be linked into it only."""
+    given = dispatcher._compiler._customize_flags
+
+    def customized(flags: Any) -> Any:
+        flags = given(flags)
+        return flags if flags.auto_parallel.enabled else _EmittedFlags(flags)  # its parts are called by addresses
+
+    dispatcher._compiler._customize_flags = customized
+
+
+def link_only(dispatcher: Any) -> None:
+    """Let a dispatcher be linked only where it is compiled within an emitted function."""
+    given, add = dispatcher._compiler._customize_flags, dispatcher.add_overload
+
+    def customized(flags: Any) -> Any:
+        flags = given(flags)
+        if not isinstance(ConfigStack.top_or_none(), LinkedFlags):
+            return flags
+        flags = LinkedFlags(flags)
+        flags.is_recursive = dispatcher._compiling_counter.counter > 1
+        flags.no_cpython_wrapper = flags.no_cfunc_wrapper = flags.no_compile = True
+        return flags
+
+    def adding(result: Any) -> None:
+        if result.entry_point is not None:
+            add(result)
+            return
+        if not result.library.is_linked_only:
+            result.library._ensure_finalized()  # which no caller may do
+        # Callers find the code by this object.
+        result = result._replace(entry_point=_Linked())
+        result.target_context.insert_user_function(result.entry_point, result.fndesc, [result.library])
+        dispatcher.overloads[tuple(result.signature.args)] = result
+
+    dispatcher._compiler._customize_flags = customized
+    vars(dispatcher)["add_overload"] = adding
+
+
+class _Linked:
+    """Stands for the address of a function that has none."""
+
+
+_library: Any = JITCodeLibrary
+
+
+class _Library(_library):  # type: ignore[misc]
+    """The code of a function, which may be linked into others only."""
+
+    is_linked_only = False
+    _is_bare = False  # whether it has neither been optimised nor compiled
+    _environments: tuple[Any, ...] = ()  # those that its machine code refers to
+    _linked: tuple[Any, ...] = ()
+    _linking_libraries: Any
+    _final_module: Any
+    _codegen: Any
+
+    def finalize(self) -> None:
+        """Link what it calls; optimise it and make machine code of it, unless it is linked only."""
+        if self.is_linked_only:
+            for library in dict.fromkeys(self._linking_libraries):
+                self._reload_init.update(library._reload_init)
+                self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+            self._linked, self._linking_libraries = tuple(self._linking_libraries), []  # kept alive
+            if not any(each.name.startswith(_UNRESOLVED) for each in self._final_module.global_variables):
+                self._finalize_dynamic_globals()
+                self._finalized = self._is_bare = True
+                return
+        super().finalize()
+        self._set_environments()
+
+    def get_pointer_to_function(self, name: str) -> Any:
+        """Return the address of a function; if it is linked only, machine code is made of it now."""
+        self._ensure_finalized()
+        if self._is_bare:
+            self._is_bare = False
+            self._get_module_for_linking()
+            self._final_module = self._final_module.clone()
+            self._optimize_final_module()
+            self._final_module.verify()
+            self._finalize_final_module()
+            self._set_environments()
+        return super().get_pointer_to_function(name)
+
+    def _set_environments(self) -> None:
+        """Let the code of functions that are linked only find their environments."""
+        names = (each.name for each in self._final_module.global_variables if each.name.startswith(_ENVIRONMENT))
+        found = {name: environment for name in names if (environment := lookup_environment(name)) is not None}
+        for name, environment in found.items():
+            self._codegen.set_env(name, environment)
+        self._environments = tuple(found.values())
+
+
+_create: Callable[..., Any] = JITCPUCodegen.create_library
+_compile: Callable[..., Any] = BaseContext._compile_subroutine_no_cache
+_decorator: Callable[..., Any] = _OverloadFunctionTemplate._get_jit_decorator
+
+
+@functools.wraps(_create)
+def _create_library(self: Any, name: str, **options: Any) -> Any:
+    library = _create(self, name, **options)
+    top = ConfigStack.top_or_none()
+    library.is_linked_only = type(top) is LinkedFlags and not top.is_recursive
+    return library
+
+
+@functools.wraps(_compile)
+def _compile_subroutine(self: Any, builder: Any, impl: Any, sig: Any, locals: Any = None, flags: Any = None) -> Any:
+    """Compile a function in Python that lowers an operation."""
+    top: Any = ConfigStack.top_or_none()
+    if not isinstance(top, LinkedFlags):
+        return _compile(self, builder, impl, sig, locals, flags)
+    if flags is None:
+        flags = LinkedFlags()
+        flags.nrt = bool(top.nrt)
+    with ConfigStack().enter(LinkedFlags(top)):
+        return _compile(self, builder, impl, sig, locals, flags)
+
+
+@functools.wraps(_decorator)
+def _get_jit_decorator(self: Any) -> Any:
+    """Return the decorator for an implementation that only compiled code calls."""
+    jitter = _decorator(self)
+
+    def linking(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+        def decorated(function: Callable[..., Any]) -> Any:
+            dispatcher = jitter(**options)(function)
+            link_only(dispatcher)
+            return dispatcher
+
+        return decorated
+
+    return linking
+
+
+JITCPUCodegen._library_class = _Library
+JITCPUCodegen.create_library = _create_library  # type: ignore[method-assign]
+BaseContext._compile_subroutine_no_cache = _compile_subroutine  # type: ignore[method-assign]
+_OverloadFunctionTemplate._get_jit_decorator = _get_jit_decorator  # type: ignore[method-assign]
