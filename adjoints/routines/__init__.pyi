@@ -1,6 +1,7 @@
 """The names that other folders import, and the modules that define them; each is imported when it is first used."""
 
 from .alias_checks import (
+    also_named as also_named,
     is_folded as is_folded,
     memory_of as memory_of,
     refuse_if_shared as refuse_if_shared,

@@ -16,6 +16,7 @@ for each message, so the messages are placed where they are raised.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from itertools import combinations
 from typing import Any
@@ -105,7 +106,8 @@ for each in (memory_of, share_memory, shares_memory, list_shares_memory, is_fold
     helper(each)
 
 _MEMORY = types.UniTuple(types.int64, 4)
-_MOST_PAIRS = 45  # with a separate message: those of ten arrays
+_MOST_PAIRS = 10  # with a separate message: those of five arrays, since each message is a block to compile
+_UNNAMED = "the argument `{}` shares memory with another, and is written to: pass a copy"
 
 
 def refuse_if_shared(b: Builder, x: Operand, y: Operand, message: str) -> None:
@@ -168,8 +170,18 @@ def _refuse_each(b: Builder, written: Iterable[_Named], lies: Mapping[Value, Ins
     kinds = types.UniTuple(_MEMORY, len(lies))
     together = b.call(ops.pack, *lies.values(), type=kinds, hint="memories")
     for x, name in written:
-        message = f"the argument `{name}` shares memory with another, and is written to: pass a copy"
-        _refuse_if(b, shares_memory, [lies[x], together], message)
+        _refuse_if(b, shares_memory, [lies[x], together], _UNNAMED.format(name))
+
+
+def also_named(message: str, arrays: Mapping[str, np.ndarray]) -> str:
+    """Return a message of these checks that names both arrays, where it says only "another"."""
+    found = re.fullmatch(re.escape(_UNNAMED).replace(r"\{\}", "(.+)"), message)
+    name = found[1] if found else ""
+    lies = {other: memory_of(each) for other, each in arrays.items()}
+    for other in lies:
+        if other != name and name in lies and share_memory(lies[name], lies[other]):
+            return message.replace("another,", f"`{other}`,")
+    return message
 
 
 def _arguments_with_arrays(function: Function) -> list[_Named]:

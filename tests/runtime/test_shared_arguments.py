@@ -27,7 +27,7 @@ def some(count: int) -> list[np.ndarray]:
     return [np.array([1.0 + number, 2.0]) for number in range(count)]
 
 
-@pytest.mark.parametrize(("count", "written"), [(2, 1), (3, 1), (8, 8), (40, 1)])
+@pytest.mark.parametrize(("count", "written"), [(2, 1), (3, 1), (5, 5), (11, 1)])
 def test_pairs_are_named(count, written):
     run = plain(gradient(writing(count, written)).source(*some(count)))
     np.testing.assert_allclose(run(*some(count))[0], [2.0, 1.0])
@@ -59,6 +59,24 @@ def test_of_too_many_pairs_one_is_named():
     empty = [np.zeros(0), *[np.ones(2) for _ in range(19)]]
     with pytest.raises(IndexError):  # it reaches the first element
         run(*empty)
+
+
+def test_calls_from_python_name_both_of_many_pairs():
+    def f(state, out, *others):
+        out[0] = state[0][0]
+        state[1][0] *= 2.0
+        for each in others:
+            each[0] *= out[0]
+            out[0] = each[0]
+        return out[0] + state[1][0]
+
+    df = gradient(f)
+    state, out, *others = (np.ones(2), np.ones(3)), *some(6)
+    df(state, out, *others)
+    with pytest.raises(ValueError, match=r"the argument `out` shares memory with `state\[1\]`, and is written to"):
+        df((state[0], out), out, *others)
+    with pytest.raises(ValueError, match=r"the argument `out` shares memory with `others.*`, and is written to: pass"):
+        df(state, out, *others[:-1], out[:1])
 
 
 def test_compiled_once_for_each_type():

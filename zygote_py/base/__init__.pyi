@@ -39,4 +39,10 @@ from .python_text import (
     stub as stub,
 )
 from .statements import TypedFunction as TypedFunction
-from .structures import leaves as leaves, map_leaves as map_leaves, parts as parts, with_parts as with_parts
+from .structures import (
+    arrays_in as arrays_in,
+    leaves as leaves,
+    map_leaves as map_leaves,
+    parts as parts,
+    with_parts as with_parts,
+)

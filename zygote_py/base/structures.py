@@ -25,6 +25,8 @@ from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
 from typing import Any
 
+import numpy as np
+
 
 def is_structure(cls: object) -> bool:
     """Return whether this is a frozen dataclass."""
@@ -94,6 +96,11 @@ def leaves(path: str, value: Any, *others: Any) -> Iterator[tuple[Any, ...]]:
         return
     for name, *each in zip(item_names(value), held, *_inside(others, len(held)), strict=True):
         yield from leaves(path + name, *each)
+
+
+def arrays_in(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield each array of a structure with the path to it, as messages name it."""
+    return ((name, leaf) for name, leaf in leaves(path, value) if isinstance(leaf, np.ndarray))
 
 
 def map_leaves(function: Callable[..., Any], value: Any, *others: Any) -> Any:

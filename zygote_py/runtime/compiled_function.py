@@ -22,6 +22,7 @@ import re
 import warnings
 import weakref
 from collections.abc import Callable, Iterable
+from itertools import chain
 from types import FunctionType, MethodType
 from typing import Any, Generic, ParamSpec, Self, TypeVar
 
@@ -29,7 +30,7 @@ from numba import types
 
 from zygote_py import compiler, numba_adapter
 from zygote_py.adjoints import DifferentiationError, refuse
-from zygote_py.base import PARTS, Capture, Names, are_unchanged, load_extensions, stub, watch
+from zygote_py.base import PARTS, Capture, Names, are_unchanged, arrays_in, load_extensions, stub, watch
 from zygote_py.cache import Kernel, MachineCode, find, folder_in_use, guard_callers
 from zygote_py.compiler import Form, Request, check_fit, expanded, misfit, named_in_module, star_of, starred_dispatcher
 from zygote_py.ir import Type, parse_types
@@ -440,7 +441,16 @@ class DerivativeFunction(Generic[P, R]):
         """Raise another error if the arguments are the cause of `error`: their values say more than their types."""
         if not self._star:
             is_of_list = isinstance(error, DifferentiationError) and re.match(r"Numba.*(list|Record)\(", error.message)
-            self._types(self._bind(args, kwargs), lists=not is_of_list)  # where Numba takes an array, but no list
+            bound = self._bind(args, kwargs)
+            self._types(bound, lists=not is_of_list)  # where Numba takes an array, but no list
+            if isinstance(error, ValueError) and "shares memory" in str(error):
+                from zygote_py.adjoints.routines import (
+                    also_named,  # where the derivative came from disk, not yet loaded
+                )
+
+                named = zip(self._request.signature.parameters, bound, strict=False)
+                arrays = dict(chain.from_iterable(arrays_in(name, value) for name, value in named))
+                error.args = (also_named(str(error), arrays),)
 
     def _expanded(self, count: int) -> DerivativeFunction[..., Any]:
         """Return the derivative for `count` arguments of a function that takes `*args`."""
