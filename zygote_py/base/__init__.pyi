@@ -46,3 +46,11 @@ from .structures import (
     parts as parts,
     with_parts as with_parts,
 )
+from .timings import (
+    begin_stage as begin_stage,
+    call_text as call_text,
+    compilation as compilation,
+    end_stage as end_stage,
+    stage as stage,
+    timings_are_wanted as timings_are_wanted,
+)

@@ -25,7 +25,7 @@ from numba import types
 from zygote_py.adjoints import Dependences, Pushforwards, Transposed, refuse
 from zygote_py.adjoints.analysis import carries_adjoint, expose_leaves, has_shadow, is_number, reachable
 from zygote_py.adjoints.routines import refuse_shared_arguments, routines_behind
-from zygote_py.base import TypedFunction
+from zygote_py.base import TypedFunction, stage
 from zygote_py.compiler.border import check_returned, formed_tangents, refuse_writes, without_keys
 from zygote_py.compiler.prepare import lowered_helper, lowered_primal, take_as_primal, typed_as_called, within
 from zygote_py.compiler.request import make_request
@@ -56,6 +56,7 @@ from zygote_py.ir import (
 from zygote_py.numba_adapter import DerivedCall
 
 
+@stage("differentiation")
 def typed_pushforward(form: PushForm, call: DerivedCall) -> TypedFunction:
     """Return the pushforward for arguments and tangents of these types, as a typed function."""
     given, directions = call.argument_types
@@ -221,6 +222,7 @@ def _converted(b: Builder, item: Operand, kind: Type, of: Operand) -> Operand:
     return item
 
 
+@stage("differentiation")
 def typed_trace(form: TraceForm, call: DerivedCall) -> TypedFunction:
     """Return the function that detects sparsity, for these types, as a typed function."""
     given, directions = call.argument_types

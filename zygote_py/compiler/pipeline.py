@@ -19,7 +19,7 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints import join, join_halves, refuse
 from zygote_py.adjoints.analysis import Activity, carries_adjoint, is_array, reachable
 from zygote_py.adjoints.routines import Derivatives, make_repeatable
-from zygote_py.base import Names, TypedFunction, captured_type
+from zygote_py.base import Names, TypedFunction, captured_type, stage
 from zygote_py.compiler.border import (
     give_gradients,
     give_whole,
@@ -309,6 +309,7 @@ def _typed_checked(form: CheckedForm, call: DerivedCall) -> TypedFunction:
     return typed_as_called(call, lowered.function, request.name, lowered)
 
 
+@stage("simplification")
 def finish(function: Function) -> Function:
     """Prepare a function and its routines for emission, in place; afterwards they cannot be differentiated."""
     for each in (*(routine.function for routine in routines_of(function)), function):
@@ -418,6 +419,7 @@ def _take_kept(
     reverse.params[:count] = [record]
 
 
+@stage("differentiation")
 def _differentiate(
     lowered: LoweredFunction, wrt: tuple[int, ...], parts: Mapping[Value, tuple[Instr, ...]], written: Collection[Param]
 ) -> tuple[Activity, Function, dict[Value, Value]]:

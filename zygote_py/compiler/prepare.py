@@ -50,7 +50,7 @@ from zygote_py.adjoints import (
 )
 from zygote_py.adjoints.analysis import carries_adjoint, expose_leaves, is_float
 from zygote_py.adjoints.routines import check_steps, refuse_shared_arguments, routines_behind
-from zygote_py.base import TypedFunction
+from zygote_py.base import TypedFunction, stage
 from zygote_py.compiler.free_variables import numbers_asked_for
 from zygote_py.compiler.request import Request, refuse_aux
 from zygote_py.frontend import Derived, LoweredFunction, lower, typed_as_derived
@@ -89,6 +89,7 @@ from zygote_py.numba_adapter import DerivedCall
 Lower = Callable[[tuple[Type, ...]], LoweredFunction]
 
 
+@stage("preparation")
 def lowered_primal(
     request: Request, argument_types: tuple[Type, ...], lower: Lower
 ) -> tuple[tuple[Type, ...], tuple[int, ...], LoweredFunction]:
@@ -313,6 +314,7 @@ def typed_as_called(
     return typed_as_derived(call, derived, name, kind or result_of(function).type, lowered.hidden, lowered.frozen)
 
 
+@stage("simplification")
 def tidy(joint: Function) -> Function:
     """Clean a derivative up, in place."""
     passes.run(joint, (*passes.CLEAN_UP, passes.promote_accumulations, *passes.CLEAN_UP))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from zygote_py.base import Names
+from zygote_py.base import Names, stage
 from zygote_py.emit.names import Module
 from zygote_py.emit.source import function_text
 from zygote_py.emit.standalone import definitions
@@ -62,6 +62,7 @@ class Emitted:
         return definitions(self.globals) + self.source
 
 
+@stage("emission")
 def emit(
     function: Function,
     *,

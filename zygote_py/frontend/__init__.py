@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from zygote_py import numba_adapter
-from zygote_py.base import TypedFunction, calling, given_for
+from zygote_py.base import TypedFunction, calling, given_for, stage
 from zygote_py.base.statements import Capture
 from zygote_py.frontend import custom_calls, derived
 from zygote_py.frontend.derived import Derived, typed_as_derived
@@ -57,6 +57,7 @@ class LoweredFunction:
         return [self.function, *(routine.function for routine in self.routines)]
 
 
+@stage("lowering to SSA form")
 def lower(
     func: Callable[..., object],
     argument_types: Sequence[Type],

@@ -12,6 +12,7 @@ from .base.internals import (
     length_of_iterator as length_of_iterator,
 )
 from .base.messages import check_parameters as check_parameters, definition_of as definition_of
+from .base.pass_times import timed as timed
 from .base.type_facts import as_pointer as as_pointer
 from .base.untypable import unsuitable as unsuitable
 from .embedding.calls import embed as embed

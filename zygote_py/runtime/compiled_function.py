@@ -17,9 +17,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-import os
 import re
-import warnings
 import weakref
 from collections.abc import Callable, Iterable
 from itertools import chain
@@ -30,13 +28,13 @@ from numba import types
 
 from zygote_py import compiler, numba_adapter
 from zygote_py.adjoints import DifferentiationError, refuse
-from zygote_py.base import PARTS, Capture, Names, are_unchanged, arrays_in, load_extensions, stub, watch
+from zygote_py.base import PARTS, Capture, Names, are_unchanged, arrays_in, call_text, load_extensions, stub, watch
 from zygote_py.cache import Kernel, MachineCode, find, folder_in_use, guard_callers
 from zygote_py.compiler import Form, Request, check_fit, expanded, misfit, named_in_module, star_of, starred_dispatcher
 from zygote_py.ir import Type, parse_types
 from zygote_py.runtime.records import holds_record, with_records
 from zygote_py.runtime.state import Fewer, Generation, Outdated, passing
-from zygote_py.runtime.tracebacks import is_of_the_user, shortened, shortening
+from zygote_py.runtime.tracebacks import is_of_the_user, shortened, shortening, warn_of_zeros
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -246,6 +244,18 @@ class DerivativeFunction(Generic[P, R]):
         of, argument_types = self._inspected(args)
         return of._compile(argument_types)[1].source
 
+    @shortening
+    def compile(self, *args: Any) -> None:
+        """Compile the derivative for these arguments, or types, ahead of the first call; see `source`.
+
+        Nothing of the function runs. Captured variables count with their present types.
+        """
+        of, argument_types = self._inspected(args)
+        if numba_adapter.jit_is_disabled():
+            of._compile(argument_types)
+        else:
+            of._ready(argument_types)
+
     def inspect_llvm(self, *args: Any) -> str:
         """Return the optimised LLVM IR of the derivative for these arguments, or types; see `source`."""
         return self._native(numba_adapter.llvm_text, args)
@@ -303,20 +313,14 @@ class DerivativeFunction(Generic[P, R]):
             if self._is_outdated():
                 self._reset()
             while argument_types not in self._now.compiled:
-                kernel, hidden = (self.form.kernel or find)(self._request, argument_types, self._now.hidden)
+                with numba_adapter.timed(f"deriving {call_text(self._request.name, argument_types)}"):
+                    kernel, hidden = (self.form.kernel or find)(self._request, argument_types, self._now.hidden)
                 if [capture.key for capture in hidden] != [capture.key for capture in self._now.hidden]:
                     self._now = Generation(hidden, self._now.frozen, self._now.entry)
                 self._now.add(argument_types, kernel)
-                self._warn_of_zeros(kernel)
+                warn_of_zeros(self._request.func.__name__, kernel.source)
                 self._choose_quick()
             return self._now, self._now.compiled[argument_types]
-
-    def _warn_of_zeros(self, kernel: Kernel) -> None:
-        """Warn of parameters whose gradient is zero since only decisions depend on them, if `ZYGOTE_PY_WARN` is set."""
-        if os.environ.get("ZYGOTE_PY_WARN", "") in ("", "0"):
-            return
-        for note in re.findall(f"^# ({compiler.FLAT}: .*)$", kernel.source, re.MULTILINE):
-            warnings.warn(f"{self._request.func.__name__}: {note}", stacklevel=2)
 
     def _dispatcher(self, now: Generation) -> Any:
         """Return the dispatcher for calls from Python: it takes the arguments, then the captured values."""
@@ -474,16 +478,21 @@ class DerivativeFunction(Generic[P, R]):
 
     def _native(self, show: Callable[[Any, tuple[Type, ...]], str], args: tuple[Any, ...]) -> str:
         of, argument_types = self._inspected(args)
+        kernel, dispatcher, signature = of._ready(argument_types)
+        if numba_adapter.is_from_cache(dispatcher, signature):
+            dispatcher = of._without_cache(dispatcher, kernel)
+            dispatcher.compile(signature)
+        return show(dispatcher, signature)
+
+    def _ready(self, argument_types: tuple[Type, ...]) -> tuple[Kernel, Any, tuple[Type, ...]]:
+        """Return the kernel for a signature, with the dispatcher and the signature for which that has compiled it."""
         while True:
             try:
-                now, kernel = of._compile(argument_types)
-                dispatcher = of._dispatcher(now)
+                now, kernel = self._compile(argument_types)
+                dispatcher = self._dispatcher(now)
                 signature = (*argument_types, *map(numba_adapter.typeof, now.captured()))
                 dispatcher.compile(signature)
-                if numba_adapter.is_from_cache(dispatcher, signature):
-                    dispatcher = of._without_cache(dispatcher, kernel)
-                    dispatcher.compile(signature)
-                return show(dispatcher, signature)
+                return kernel, dispatcher, signature
             except Outdated:
                 continue
 

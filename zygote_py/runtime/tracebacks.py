@@ -1,4 +1,4 @@
-"""Tracebacks of users' errors, without the frames of the compiler, ending in the user's line.
+"""Tracebacks of users' errors, without the frames of the compiler, ending in the user's line; and a warning.
 
     File "fit.py", line 9, in <module>              the call of the derivative
     File ".../derivative_function.py", in __call__
@@ -15,10 +15,12 @@ import functools
 import linecache
 import os
 import re
+import warnings
 from collections.abc import Callable
 from types import CodeType
 from typing import ParamSpec, TypeVar
 
+from zygote_py import compiler
 from zygote_py.adjoints import DifferentiationError
 
 _DEF = re.compile(r"\s*(?:async\s+)?def\s+(\w+)")
@@ -70,3 +72,11 @@ def _raising(file: str, line: int) -> CodeType:
     lines = (linecache.getline(file, number) for number in range(line, max(line - 200, 0), -1))
     name = next((found[1] for each in lines if (found := _DEF.match(each))), "<lambda>")
     return compile(tree, file, "exec").replace(co_name=name, co_qualname=name)
+
+
+def warn_of_zeros(name: str, source: str) -> None:
+    """Warn of parameters whose gradient is zero since only decisions depend on them, if `ZYGOTE_PY_WARN` is set."""
+    if os.environ.get("ZYGOTE_PY_WARN", "") in ("", "0"):
+        return
+    for note in re.findall(f"^# ({compiler.FLAT}: .*)$", source, re.MULTILINE):
+        warnings.warn(f"{name}: {note}", stacklevel=2)

@@ -49,6 +49,7 @@ from .messages import (
     refuse_with as refuse_with,
     translate_error as translate_error,
 )
+from .pass_times import time_compilation as time_compilation, timed as timed
 from .type_facts import (
     as_pointer as as_pointer,
     known_type as known_type,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from numba.core import cgutils, compiler, config, dispatcher, entrypoints, errors, imputils, ir, ir_utils
+from numba.core import cgutils, compiler, config, dispatcher, entrypoints, errors, event, imputils, ir, ir_utils
 from numba.core.analysis import dead_branch_prune
 from numba.core.base import BaseContext
 from numba.core.bytecode import FunctionIdentity
@@ -135,6 +135,7 @@ __all__ = [
     "eh",
     "entrypoints",
     "errors",
+    "event",
     "get_definition",
     "get_local_target",
     "global_compiler_lock",

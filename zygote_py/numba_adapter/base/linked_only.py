@@ -16,6 +16,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from zygote_py.base import stage
 from zygote_py.numba_adapter.base.internals import (
     BaseContext,
     ConfigStack,
@@ -130,6 +131,14 @@ class _Library(_library):  # type: ignore[misc]
             self._finalize_final_module()
             self._set_environments()
         return super().get_pointer_to_function(name)
+
+    def _optimize_final_module(self) -> None:
+        with stage("LLVM: optimisation"):
+            super()._optimize_final_module()
+
+    def _finalize_final_module(self) -> None:
+        with stage("LLVM: machine code"):
+            super()._finalize_final_module()
 
     def _set_environments(self) -> None:
         """Let the code of functions that are linked only find their environments."""

@@ -13,7 +13,7 @@ from typing import Any
 from numba import types
 
 from zygote_py.adjoints import DifferentiationError, refuse
-from zygote_py.base import OURS, is_rule, parts_of_function, statements as st
+from zygote_py.base import OURS, is_rule, parts_of_function, stage, statements as st
 from zygote_py.ir import Loc, Type, components_of, names_of
 from zygote_py.numba_adapter.base import (
     SEMANTIC_OPTIONS,
@@ -68,6 +68,7 @@ from zygote_py.numba_adapter.types import (
 Options = Mapping[str, object]
 
 
+@stage("reading, with Numba's types")
 def typed_function(
     func: Callable[..., object],
     argument_types: Sequence[Type],

@@ -23,7 +23,7 @@ import numba
 
 from zygote_py.base import execute
 from zygote_py.ir import Type
-from zygote_py.numba_adapter.base import EMITTED, keep_writes, link_callees, link_only
+from zygote_py.numba_adapter.base import EMITTED, keep_writes, link_callees, link_only, time_compilation
 from zygote_py.numba_adapter.base.internals import CPUDispatcher, Dispatcher, errors
 from zygote_py.numba_adapter.target import records as _records  # noqa: F401 (teaches Numba `ops.array_of_record`)
 from zygote_py.numba_adapter.target.dispatch import is_dispatcher, is_plain
@@ -131,6 +131,7 @@ def make_dispatcher(
     dispatcher._compiler._get_implementation = implementation
     if is_dispatcher(dispatcher):
         link_callees(dispatcher)
+        time_compilation(dispatcher, stub.__name__)
     if code_of is not None and isinstance(dispatcher, Dispatcher):
         vars(dispatcher)["_cache"] = Stored(code_of)
     return dispatcher
