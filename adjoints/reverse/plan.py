@@ -29,7 +29,6 @@ from itertools import chain
 
 import numpy as np
 from numba import types
-from scipy.sparse import csr_array
 
 from zygote_py.adjoints.reverse.rewinding import Rewinding
 from zygote_py.ir import (
@@ -323,7 +322,9 @@ class _Graph:
             self._edges[self._numbers[arg] + 1, self._numbers[node]] = _INFINITE
         for node in needed:
             self._edges[self._numbers[node] + 1, self._SINK] = _INFINITE
-        from scipy.sparse.csgraph import breadth_first_order, maximum_flow  # 0.1 s, which not all functions need
+        # Loading these takes 0.1 s, and not all functions need them.
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
         size = 2 + 2 * len(self._numbers)
         rows, columns = (np.array(ends, dtype=np.int32) for ends in zip(*self._edges, strict=True))

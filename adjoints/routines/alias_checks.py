@@ -17,8 +17,8 @@ for each message, so the messages are placed where they are raised.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from itertools import combinations
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -70,13 +70,13 @@ def share_memory(x: Any, y: Any) -> Any:
     return low_x < high_y and low_y < high_x and (gap < size_x or step - gap < size_y)
 
 
-def shares_memory(x: Any, arrays: Any) -> Any:
-    """Return whether one of several arrays may have a byte in common with another, which the array itself is not."""
-    count = 0
-    for other in arrays:
-        if share_memory(x, other):
-            count += 1
-    return count > 1
+def share_some(memories: Any, count: Any) -> Any:
+    """Return whether one of the first `count` arrays may have a byte in common with another, from where they lie."""
+    for i in range(count):
+        for j in range(i + 1, len(memories)):
+            if share_memory(memories[i], memories[j]):
+                return True
+    return False
 
 
 def list_shares_memory(x: Any, values: Any) -> Any:
@@ -102,17 +102,30 @@ def is_folded(x: Any) -> Any:
     return folded
 
 
-for each in (memory_of, share_memory, shares_memory, list_shares_memory, is_folded):
+for each in (memory_of, share_memory, share_some, list_shares_memory, is_folded):
     helper(each)
 
-_MEMORY = types.UniTuple(types.int64, 4)
-_MOST_PAIRS = 10  # with a separate message: those of five arrays, since each message is a block to compile
-_UNNAMED = "the argument `{}` shares memory with another, and is written to: pass a copy"
+_MEMORY, _SPAN = types.UniTuple(types.int64, 4), types.UniTuple(types.int64, 2)
+_MOST_PAIRS = 3  # with a message each: those of three arrays
+_NAMED = "the arguments `{}` and `{}` share memory, and one is written to: pass a copy of one"
+_ANOTHER = " is written to, and shares memory with another argument: pass a copy"
 
 
 def refuse_if_shared(b: Builder, x: Operand, y: Operand, message: str) -> None:
     """Raise ValueError if two arrays share memory."""
-    _refuse_if(b, share_memory, [b.call(memory_of, each, type=_MEMORY, hint="memory") for each in (x, y)], message)
+    b.refuse_if(_share(b, [x, y], 1, {}), message)
+
+
+def _share(b: Builder, arrays: Sequence[Operand], count: int, known: dict[tuple[Operand, ops.Op], Instr]) -> Operand:
+    """Return whether one of the first `count` arrays may share memory with any other; `known` is where they lie."""
+    is_span = all(isinstance(each.type, types.Array) and each.type.layout in ("C", "F") for each in arrays)
+    of, kind = (ops.span_of, _SPAN) if is_span else (memory_of, _MEMORY)
+    for each in arrays:
+        if (each, of) not in known:
+            hint = f"memory_{each.hint}" if isinstance(each, Value) else "memory"
+            known[each, of] = b.call(of, each, type=kind, hint=hint)
+    together = b.pack([known[each, of] for each in arrays])
+    return b.call(ops.overlap if is_span else share_some, together, Const(count, types.int64), type=types.boolean)
 
 
 def _refuse_if(b: Builder, condition: ops.Op, args: Iterable[Operand], message: str) -> None:
@@ -141,11 +154,7 @@ def refuse_shared_arguments(function: Function) -> list[Instr]:
             if (memory.is_written(x[0]) or memory.is_written(y[0])) and not _are_fields(x[0], y[0])
         ]
         if pairs:
-            lies = {x: b.call(memory_of, x, type=_MEMORY, hint=f"memory_{name}") for x, name in arrays}
-            if len(pairs) <= _MOST_PAIRS:
-                _refuse_pairs(b, pairs, lies)
-            else:
-                _refuse_each(b, [each for each in arrays if memory.is_written(each[0])], lies)
+            _refuse_pairs(b, pairs, {x: f"`{name}`" for x, name in arrays if memory.is_written(x)})
     return b.block.instrs
 
 
@@ -158,29 +167,26 @@ def _are_fields(x: Value, y: Value) -> bool:
     return of is other and isinstance(of.type, DisjointType)
 
 
-def _refuse_pairs(b: Builder, pairs: Iterable[tuple[_Named, _Named]], lies: Mapping[Value, Instr]) -> None:
-    """Refuse each pair that shares memory, with both names in the message."""
-    for (x, x_name), (y, y_name) in pairs:
-        message = f"the arguments `{x_name}` and `{y_name}` share memory, and one is written to: pass a copy of one"
-        _refuse_if(b, share_memory, [lies[x], lies[y]], message)
-
-
-def _refuse_each(b: Builder, written: Iterable[_Named], lies: Mapping[Value, Instr]) -> None:
-    """Refuse each array that shares memory with any other: the pairs would be too many to compile."""
-    kinds = types.UniTuple(_MEMORY, len(lies))
-    together = b.call(ops.pack, *lies.values(), type=kinds, hint="memories")
-    for x, name in written:
-        _refuse_if(b, shares_memory, [lies[x], together], _UNNAMED.format(name))
+def _refuse_pairs(b: Builder, pairs: Sequence[tuple[_Named, _Named]], written: Mapping[Value, str]) -> None:
+    """Refuse each pair that shares memory, of which one array is written to."""
+    known: dict[tuple[Operand, ops.Op], Instr] = {}
+    if len(pairs) <= _MOST_PAIRS:
+        for (x, x_name), (y, y_name) in pairs:
+            b.refuse_if(_share(b, [x, y], 1, known), _NAMED.format(x_name, y_name))
+        return
+    arrays = list(dict.fromkeys(each for pair in pairs for each, _ in pair))
+    arrays.sort(key=lambda each: each not in written)
+    names = ", ".join(written.values())
+    b.refuse_if(_share(b, arrays, len(written), known), (names if len(written) == 1 else f"one of {names}") + _ANOTHER)
 
 
 def also_named(message: str, arrays: Mapping[str, np.ndarray]) -> str:
-    """Return a message of these checks that names both arrays, where it says only "another"."""
-    found = re.fullmatch(re.escape(_UNNAMED).replace(r"\{\}", "(.+)"), message)
-    name = found[1] if found else ""
-    lies = {other: memory_of(each) for other, each in arrays.items()}
-    for other in lies:
-        if other != name and name in lies and share_memory(lies[name], lies[other]):
-            return message.replace("another,", f"`{other}`,")
+    """Return the message of a check with the names of two arrays that share memory, if it does not say which do."""
+    written = re.findall("`([^`]+)`", message.removesuffix(_ANOTHER)) if message.endswith(_ANOTHER) else []
+    lies = {name: memory_of(each) for name, each in arrays.items()}
+    for name, other in product(written, lies):
+        if name != other and name in lies and share_memory(lies[name], lies[other]):
+            return _NAMED.format(name, other)
     return message
 
 

@@ -54,6 +54,7 @@ from zygote_py.ir.ops.slots import (
     slot_of,
     slots_in_order,
 )
+from zygote_py.ir.ops.spans import overlap, span_of
 from zygote_py.ir.ops.table import (
     FILLS,
     OWN,
@@ -111,6 +112,7 @@ __all__ = [
     "no_slots",
     "of",
     "operation",
+    "overlap",
     "pack",
     "pick",
     "pop",
@@ -128,6 +130,7 @@ __all__ = [
     "slot_of",
     "slots_by_order",
     "slots_in_order",
+    "span_of",
     "spread",
     "stack",
     "stop",

@@ -29,6 +29,7 @@ from zygote_py.ir.passes.cleanup.dead_loops import remove_dead_loops
 from zygote_py.ir.passes.cleanup.fold_constants import fold_constants
 from zygote_py.ir.passes.cleanup.merge_blocks import merge_blocks
 from zygote_py.ir.passes.cleanup.redundant_phis import remove_redundant_phis
+from zygote_py.ir.passes.cleanup.whole_tuples import store_whole_tuples
 
 Pass = Callable[[Function], None]
 
@@ -92,6 +93,7 @@ __all__ = [
     "replace_boolean_phis",
     "run",
     "split_critical_edges",
+    "store_whole_tuples",
     "unrotate_loops",
 ]
 

@@ -193,9 +193,14 @@ def _stored(at: Emitter, value: LoweredValue, dtype: Type) -> Operand:
     parts = [number(at, part) for part in components(value)]
     if len(parts) < 2 or not all(is_scalar(part.type) for part in parts):
         raise at.refuse("storing this tuple in an array is not supported", "store its components one by one", "=")
-    made = at.emit(ops.record, (Const(len(parts), INT),), types.Array(dtype, 1, "C"))
-    for place, part in enumerate(parts):
-        at.emit(ops.initialize, (made, at.cast(part, dtype), Const(place, INT)), types.none)
+    return array_of(at, parts, dtype)
+
+
+def array_of(at: Emitter, numbers: Sequence[Operand], dtype: Type) -> Operand:
+    """Return a new array of some numbers."""
+    made = at.emit(ops.record, (Const(len(numbers), INT),), types.Array(dtype, 1, "C"))
+    for place, each in enumerate(numbers):
+        at.emit(ops.initialize, (made, at.cast(each, dtype), Const(place, INT)), types.none)
     return made
 
 

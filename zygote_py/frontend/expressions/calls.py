@@ -503,7 +503,7 @@ def items_of(at: Emitter, value: LoweredValue) -> Iteration:
         case types.UnicodeType():
             return OverArray(value.leaves[0], types.unicode_type)
         case types.BaseTuple():
-            return OverTuple(value)
+            return OverTuple(value, _in_arrays(at, value))
         case types.List() | types.ListType():
             return lists.OverList(value)
     if dict_of(value.type) is not None:
@@ -513,6 +513,24 @@ def items_of(at: Emitter, value: LoweredValue) -> Iteration:
         "loop over a range, an array, a tuple, zip or enumerate",
         "in",
     )
+
+
+def _in_arrays(at: Emitter, value: LoweredValue) -> tuple[Operand, ...]:
+    """Return arrays of the numbers in a long tuple; none for a short one, whose items are selected one by one.
+
+    A gradient would add to each item in each iteration: a tuple of n items took n * n steps, and code to match.
+    """
+    parts = components(value)
+    columns = list(zip(*(part.leaves for part in parts), strict=True))
+    are_numbers = all(kinds.is_number(leaf.type) for column in columns for leaf in column)
+    if len(parts) <= _MOST_SELECTED or not are_numbers or all(isinstance(leaf, Const) for leaf in value.leaves):
+        return ()
+    return tuple(
+        arrays.array_of(at, column, leaf) for column, leaf in zip(columns, leaves_of(parts[0].type), strict=True)
+    )
+
+
+_MOST_SELECTED = 8
 
 
 def _stop(at: Emitter, value: LoweredValue, type_: Type) -> LoweredValue:

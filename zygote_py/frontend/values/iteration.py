@@ -97,6 +97,7 @@ class OverTuple(Iteration):
     """The components of a tuple whose components have one type."""
 
     tuple: LoweredValue
+    arrays: tuple[Operand, ...] = ()  # which hold the same numbers, one for each leaf of a component
 
     def length(self, emit: Emitter) -> Operand:
         """Return the number of elements."""
@@ -104,7 +105,13 @@ class OverTuple(Iteration):
 
     def at(self, k: Operand, emit: Emitter) -> LoweredValue:
         """Return element number `k`."""
-        return pick(self.tuple, k, emit)
+        if not self.arrays:
+            return pick(self.tuple, k, emit)
+        type_ = components_of(self.tuple.type)[0]
+        read = (
+            emit.emit(ops.getitem, (array, k), leaf) for array, leaf in zip(self.arrays, leaves_of(type_), strict=True)
+        )
+        return LoweredValue(type_, tuple(read))
 
 
 def dim(emit: Emitter, array: Operand, axis: int) -> Operand:

@@ -60,11 +60,15 @@ def entry_of(loaded: Any) -> Callable[..., object]:
     hide_warnings_of_emitted()
     if not isinstance(loaded, Dispatcher):  # Numba is disabled
         return loaded  # type: ignore[no-any-return]
+    from zygote_py.numba_adapter.target.native_helpers import native  # which loads more of Numba
+
     entry: Callable[..., object] = loaded.py_func
     module = entry.__globals__
     for name, each in tuple(module.items()):
         if type(each) is CPUDispatcher and each is not loaded and each.py_func.__globals__ is module:
-            module[name] = _CalledFromCode(each.py_func, each.locals, each.targetoptions | _NO_WRAPPERS)
+            module[name] = native(each.py_func) or _CalledFromCode(
+                each.py_func, each.locals, each.targetoptions | _NO_WRAPPERS
+            )
     return entry
 
 
