@@ -351,3 +351,70 @@ def test_what_is_refused():
     assert "`chosen` is object of Spring in one place" in refusal(either, 1.0)
     for wrong in (SimpleNamespace(), "sin", 3.0, Spring):
         assert "is not a Python function" in refusal(wrong, 1.0)
+
+
+class Scaled:
+    def __init__(self, k):
+        self.k = k
+
+    def step(self, x):
+        return x * x * self.k
+
+    def __call__(self, x):
+        return self.k * x
+
+    @property
+    def triple(self):
+        return 3.0 * self.k
+
+    def again(self, x, n):
+        return x * x * self.triple if n == 0 else self.again(x, n - 1)
+
+
+class Pair:
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+
+    def both(self, x):
+        return self.a.step(x) + 10.0 * self.b.step(x)
+
+
+def test_methods_of_two_objects_of_a_class():
+    a, b = Scaled(1.0), Scaled(2.0)
+    for f, scale in [
+        (lambda x: a.step(x) + 10.0 * b.step(x), 21.0),
+        (lambda x: a.again(x, 2) + 10.0 * b.again(x, 2), 63.0),
+        (Pair(a, b).both, 21.0),
+    ]:
+        assert value_and_gradient(f)(1.5) == (2.25 * scale, 3.0 * scale)
+        assert hessian(f)(1.5) == 2.0 * scale
+        assert jvp(f, (1.5,), (1.0,)) == (2.25 * scale, 3.0 * scale)
+        assert pullback(f, 1.5)[1]() == (3.0 * scale,)
+    own, captured = gradient(lambda x: a.step(x) + 10.0 * b.step(x), closure=True)(1.5)
+    assert (own, tuple(captured)) == (63.0, (2.25, 22.5))
+
+
+def test_the_class_of_an_object_changes():
+    class Other(Scaled):
+        def __call__(self, x):
+            return 5.0 * self.k * x
+
+    scaled = Scaled(2.0)
+    df = gradient(scaled)
+    assert df(1.0) == 2.0
+    scaled.__class__ = Other
+    assert df(1.0) == 10.0
+    Other.__call__ = lambda self, x: 7.0 * self.k * x
+    assert df(1.0) == 14.0
+    scaled.k = 1.0
+    assert df(1.0) == 7.0
+
+
+def test_the_keywords_of_a_partial_change():
+    partial = functools.partial(lambda a, b, x: a * b * x, 2.0, b=3.0)
+    df = gradient(partial)
+    assert df(x=1.0) == 6.0
+    partial.keywords["b"] = 10.0
+    assert df(x=1.0) == 20.0
+    partial.keywords.clear()
+    assert df(1.0, 2.0) == (4.0, 2.0)

@@ -13,7 +13,7 @@ from numba import float64, int64
 from numba.experimental import jitclass
 
 from tests.checking.derivatives import ALL_ROUTES, check_derivatives
-from zygote_py import DifferentiationError, gradient
+from zygote_py import DifferentiationError, gradient, pullback
 
 
 @jitclass([("total", float64), ("count", int64), ("past", float64[:]), ("table", float64[:, ::1])])
@@ -181,3 +181,17 @@ def test_a_field_that_is_a_typed_dict():
             self.held[1] = x
 
     refused(lambda x: Table(x).held[1], 2.0, says="field of type|not supported|dict", hint="")
+
+
+@pytest.mark.parametrize("made", [list, numba.typed.List], ids=["reflected", "typed"])
+def test_a_list_of_objects_has_no_gradient(made):
+    def f(cells, x):
+        return cells[0].value * x + cells[1].value ** 2
+
+    cells = made([Cell(2.0), Cell(3.0)])
+    assert gradient(f, wrt="x")(cells, 5.0) == 2.0
+    message = "the gradient of a list or a dict that holds objects"
+    with pytest.raises(DifferentiationError, match=message):
+        gradient(f)(cells, 5.0)
+    with pytest.raises(DifferentiationError, match=message):
+        pullback(f, cells, 5.0)

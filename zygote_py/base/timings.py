@@ -129,7 +129,7 @@ def _fewer_collections() -> Iterator[None]:
     try:
         yield
     finally:
-        if gc.get_threshold() == rare:  # nobody else has set it
+        if gc.get_threshold() == rare:  # it was not set by others
             gc.set_threshold(*known)
 
 

@@ -22,6 +22,7 @@ from .request import (
     refuse_aux as refuse_aux,
     star_of as star_of,
     starred_dispatcher as starred_dispatcher,
+    under_name as under_name,
     wrong_arguments as wrong_arguments,
 )
 from .script import (

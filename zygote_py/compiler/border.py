@@ -268,6 +268,10 @@ def _formed(b: Builder, type: Type, gradient: Operand, argument: Operand) -> tup
                 parts[number] = b.call(np.zeros_like, array, type=array.type) if is_array else array
         parts = parts[is_record(type) :]  # without the place
         return parts[0] if len(parts) == 1 else b.pack(parts), kind
+    if any(map(numba_adapter.is_object, held_in(type))) and not numba_adapter.is_object(type):
+        what = "the gradient of a list or a dict that holds objects of a jitclass is not supported"
+        loc = argument.loc if isinstance(argument, Value) else None
+        raise refuse(what, loc, "pass their fields, in lists of their own")
     if numba_adapter.is_object(type):
         return _formed_object(b, type, kind, [_content(b, part) for part in parts]), kind
     if shapes_gradient(type):

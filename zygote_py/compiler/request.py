@@ -229,6 +229,16 @@ def refuse_aux(result: Any, loc: Loc) -> DifferentiationError:
     )
 
 
+def under_name(func: FunctionType, qualname: str) -> FunctionType:
+    """Return a function that does the same, under another qualified name."""
+    made = FunctionType(func.__code__, func.__globals__, func.__name__, func.__defaults__, func.__closure__)
+    made.__kwdefaults__ = func.__kwdefaults__
+    made.__module__ = func.__module__
+    made.__doc__ = func.__doc__
+    made.__qualname__ = qualname
+    return made
+
+
 def named_in_module(func: Any) -> object:
     """Return the attribute of a module with the name of a function that was defined in it; None if there is none."""
     found: object = sys.modules.get(getattr(func, "__module__", None) or "")

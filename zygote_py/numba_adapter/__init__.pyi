@@ -95,4 +95,8 @@ from .types.functions import (
     with_functions as with_functions,
 )
 from .types.handles import default_of as default_of
-from .types.python_functions import as_function as as_function, is_plain_object as is_plain_object
+from .types.python_functions import (
+    as_function as as_function,
+    bound_by as bound_by,
+    is_plain_object as is_plain_object,
+)

@@ -20,7 +20,6 @@ import operator
 import re
 import weakref
 from collections.abc import Callable, Iterable
-from itertools import chain
 from types import FunctionType, MethodType
 from typing import Any, Generic, ParamSpec, Self, TypeVar
 
@@ -28,13 +27,13 @@ from numba import types
 
 from zygote_py import compiler, numba_adapter
 from zygote_py.adjoints import DifferentiationError, refuse
-from zygote_py.base import PARTS, Capture, Names, are_unchanged, arrays_in, call_text, load_extensions, stub, watch
+from zygote_py.base import PARTS, Capture, Names, are_unchanged, call_text, load_extensions, stub, watch
 from zygote_py.cache import Kernel, MachineCode, find, folder_in_use, guard_callers
 from zygote_py.compiler import Form, Request, check_fit, expanded, misfit, named_in_module, star_of, starred_dispatcher
 from zygote_py.ir import Type, parse_types
 from zygote_py.runtime.records import holds_record, with_records
 from zygote_py.runtime.state import Fewer, Generation, Outdated, passing
-from zygote_py.runtime.tracebacks import is_of_the_user, shortened, shortening, warn_of_zeros
+from zygote_py.runtime.tracebacks import is_of_the_user, name_arrays, shortened, shortening, warn_of_zeros
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -74,15 +73,13 @@ class DerivativeFunction(Generic[P, R]):
         functools.update_wrapper(self, primal, updated=("__dict__",) if inspect.isfunction(primal) else ())
         self.primal = primal
         is_function = isinstance(primal, FunctionType | DerivativeFunction) or numba_adapter.is_dispatcher(primal)
-        self.function: Any = primal if is_function else numba_adapter.as_function(primal)
+        self._bound = () if is_function else numba_adapter.bound_by(primal)
         self.form = form
         self.captured_count = captured_count
         self._of = functools.lru_cache(maxsize=None)(self._expanded)
         self._kept: list[Any] = []
         self._of_instances: dict[int, DerivativeFunction[..., Any]] = {}  # as methods, the last used at the end
-        # The Python function, which may be changed in place, as `%autoreload` does.
-        of = self.function
-        self._root: Any = of._root if isinstance(of, DerivativeFunction) else numba_adapter.py_func_of(of)
+        self._take(primal if is_function else numba_adapter.as_function(primal))
         self._reset()
         watch(self)
 
@@ -91,8 +88,21 @@ class DerivativeFunction(Generic[P, R]):
         with numba_adapter.COMPILER_LOCK:
             self._reset()
 
+    def _take(self, of: Any) -> None:
+        self.function: Any = of
+        # The Python function, which may be changed in place, as `%autoreload` does.
+        self._root: Any = of._root if isinstance(of, DerivativeFunction) else numba_adapter.py_func_of(of)
+
+    def _is_as_bound(self) -> bool:
+        """Return whether the callable, if it is a partial or an object, still binds and calls what it did."""
+        now = numba_adapter.bound_by(self.primal)
+        return len(now) == len(self._bound) and all(map(operator.is_, now, self._bound))
+
     def _reset(self) -> None:
         """Discard the compiled code."""
+        if self._bound and not self._is_as_bound():
+            self._bound = numba_adapter.bound_by(self.primal)
+            self._take(numba_adapter.as_function(self.primal))
         self._code = getattr(self._root, "__code__", None)
         self._star = star_of(self.function)
         self._of.cache_clear()
@@ -112,8 +122,10 @@ class DerivativeFunction(Generic[P, R]):
                 for capture in now.frozen.values()
                 if capture.key[0] != id(self._root) or (capture.source != "__code__" and capture.value is not None)
             ]
-            self._readers = tuple(capture.read for capture in others)
-            self._values = tuple(capture.value for capture in others)
+            self._readers: tuple[Any, ...] = tuple(capture.read for capture in others)
+            self._values: tuple[object, ...] = tuple(capture.value for capture in others)
+            if self._bound:
+                self._readers, self._values = (self._is_as_bound, *self._readers), (True, *self._values)
             count = len(self._request.signature.parameters)
             self._quick = self._finished(passing(now, count) if now.hidden else now.dispatcher, count)
 
@@ -198,11 +210,7 @@ class DerivativeFunction(Generic[P, R]):
         that write a function out in full do so with this one as well.
         """
         func: Any = numba_adapter.py_func_of(self.primal)
-        made = FunctionType(func.__code__, func.__globals__, func.__name__, func.__defaults__, func.__closure__)
-        made.__kwdefaults__ = func.__kwdefaults__
-        made.__module__ = func.__module__
-        made.__doc__ = func.__doc__
-        made.__qualname__ = func.__qualname__ + _OWN
+        made = compiler.under_name(func, func.__qualname__ + _OWN)
         _named[made] = self
         return made
 
@@ -274,6 +282,8 @@ class DerivativeFunction(Generic[P, R]):
 
     def _is_outdated(self) -> bool:
         """Return whether compiling now would yield other code."""
+        if self._bound and not self._is_as_bound():
+            return True
         return self._now.is_outdated() or getattr(self._root, "__code__", None) is not self._code
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -447,14 +457,7 @@ class DerivativeFunction(Generic[P, R]):
             is_of_list = isinstance(error, DifferentiationError) and re.match(r"Numba.*(list|Record)\(", error.message)
             bound = self._bind(args, kwargs)
             self._types(bound, lists=not is_of_list)  # where Numba takes an array, but no list
-            if isinstance(error, ValueError) and "shares memory" in str(error):
-                from zygote_py.adjoints.routines import (
-                    also_named,  # where the derivative came from disk, not yet loaded
-                )
-
-                named = zip(self._request.signature.parameters, bound, strict=False)
-                arrays = dict(chain.from_iterable(arrays_in(name, value) for name, value in named))
-                error.args = (also_named(str(error), arrays),)
+            name_arrays(error, dict(zip(self._request.signature.parameters, bound, strict=False)))
 
     def _expanded(self, count: int) -> DerivativeFunction[..., Any]:
         """Return the derivative for `count` arguments of a function that takes `*args`."""

@@ -16,12 +16,14 @@ import linecache
 import os
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import chain
 from types import CodeType
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from zygote_py import compiler
 from zygote_py.adjoints import DifferentiationError
+from zygote_py.base import arrays_in
 
 _DEF = re.compile(r"\s*(?:async\s+)?def\s+(\w+)")
 P = ParamSpec("P")
@@ -80,3 +82,12 @@ def warn_of_zeros(name: str, source: str) -> None:
         return
     for note in re.findall(f"^# ({compiler.FLAT}: .*)$", source, re.MULTILINE):
         warnings.warn(f"{name}: {note}", stacklevel=2)
+
+
+def name_arrays(error: Exception, arguments: Mapping[str, Any]) -> None:
+    """Let an error about arguments that share memory name both, which compiled code leaves to the caller."""
+    if isinstance(error, ValueError) and "shares memory" in str(error):
+        from zygote_py.adjoints.routines import also_named  # not loaded if the derivative came from disk
+
+        arrays = dict(chain.from_iterable(arrays_in(name, value) for name, value in arguments.items()))
+        error.args = (also_named(str(error), arrays),)

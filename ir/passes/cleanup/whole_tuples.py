@@ -12,6 +12,7 @@ The items are left for `remove_dead_code`. An array that is so made cannot be di
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numba import types
@@ -33,7 +34,8 @@ def _stored(array: Instr, following: Sequence[Instr]) -> tuple[Value, list[Instr
     """Return the tuple that is stored in an array, and the instructions that follow, without the stores."""
     match array.args:
         case (Const(int(count)),):
-            place, whole, others = 0, None, []
+            place, whole = 0, None
+            others: list[Instr] = []
         case _:
             return None
     for number, instr in enumerate(following):
@@ -50,7 +52,8 @@ def _stored(array: Instr, following: Sequence[Instr]) -> tuple[Value, list[Instr
     if whole is None or place < count:
         return None
     kind = whole.type
-    is_like = isinstance(kind, types.UniTuple) and len(kind) == count and kind.dtype == array.type.dtype
+    of: Any = array.type
+    is_like = isinstance(kind, types.UniTuple) and len(kind) == count and kind.dtype == of.dtype
     return (whole, others) if is_like else None
 
 

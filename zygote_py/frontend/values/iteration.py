@@ -96,22 +96,20 @@ class OverArray(Iteration):
 class OverTuple(Iteration):
     """The components of a tuple whose components have one type."""
 
-    tuple: LoweredValue
+    whole: LoweredValue
     arrays: tuple[Operand, ...] = ()  # which hold the same numbers, one for each leaf of a component
 
     def length(self, emit: Emitter) -> Operand:
         """Return the number of elements."""
-        return Const(len(components_of(self.tuple.type)), INT)
+        return Const(len(components_of(self.whole.type)), INT)
 
     def at(self, k: Operand, emit: Emitter) -> LoweredValue:
         """Return element number `k`."""
         if not self.arrays:
-            return pick(self.tuple, k, emit)
-        type_ = components_of(self.tuple.type)[0]
-        read = (
-            emit.emit(ops.getitem, (array, k), leaf) for array, leaf in zip(self.arrays, leaves_of(type_), strict=True)
-        )
-        return LoweredValue(type_, tuple(read))
+            return pick(self.whole, k, emit)
+        type_ = components_of(self.whole.type)[0]
+        pairs = zip(self.arrays, leaves_of(type_), strict=True)
+        return LoweredValue(type_, tuple(emit.emit(ops.getitem, (array, k), leaf) for array, leaf in pairs))
 
 
 def dim(emit: Emitter, array: Operand, axis: int) -> Operand:

@@ -6,7 +6,7 @@ place when the module is compiled.
 
 from __future__ import annotations
 
-from types import FunctionType
+from collections.abc import Callable
 from typing import Any
 
 from numba import types
@@ -61,7 +61,7 @@ def _overlap(context: Any, spans: Any, count: Any) -> Any:
 _NATIVE: dict[Any, Any] = {ops.span_of: _span_of, ops.overlap: _overlap}
 
 
-def native(function: FunctionType) -> Any:
+def native(function: Callable[..., object]) -> Any:
     """Return what takes the place of a function of an emitted module; None if nothing does."""
     known = next((each for each in _NATIVE if each.__name__ == function.__name__), None)
     return _NATIVE[known] if known is not None and _text(known) == _text(function) else None

@@ -51,4 +51,8 @@ from .handles import (
     signature_of as signature_of,
     typed_callee as typed_callee,
 )
-from .python_functions import as_function as as_function, is_plain_object as is_plain_object
+from .python_functions import (
+    as_function as as_function,
+    bound_by as bound_by,
+    is_plain_object as is_plain_object,
+)

@@ -103,6 +103,11 @@ class MethodType(CallableType):
         self.function = function
         super().__init__(f"method {function} of {this}")
 
+    @property
+    def key(self) -> object:
+        """The identity of the type: objects of one class have methods of the same name."""
+        return self.function, self.this
+
     def get_call_type(self, context: object, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
         """Numba asks for the signature of a call."""
         return self.function.get_call_type(context, (self.this, *args), kws).as_method()

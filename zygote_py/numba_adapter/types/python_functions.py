@@ -68,6 +68,14 @@ def called_by(value: Any) -> Any:
     return found if isinstance(found, python_types.FunctionType | Dispatcher) else None
 
 
+def bound_by(value: Any) -> tuple[object, ...]:
+    """Return what the function of a callable was made of and may be changed in place: by identity, all of it."""
+    if isinstance(value, functools.partial):
+        return (*bound_by(value.func), value.func, *value.args, *value.keywords, *value.keywords.values())
+    call = called_by(value)
+    return () if call is None else (type(value), call)
+
+
 def is_plain_object(value: Any) -> bool:
     """Return whether this is an object of a class written in Python that Numba has no type for."""
     cls = type(value)
