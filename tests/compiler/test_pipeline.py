@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import re
 import subprocess
@@ -59,7 +60,7 @@ def code_of(stage: str) -> CodeType:
             continue
         for name in parts[count:]:
             found = getattr(found, name)
-        return found.__code__
+        return inspect.unwrap(found).__code__
     raise LookupError(stage)
 
 

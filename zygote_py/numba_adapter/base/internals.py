@@ -9,8 +9,20 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from numba.core import cgutils, compiler, config, dispatcher, entrypoints, errors, event, imputils, ir, ir_utils
-from numba.core.analysis import dead_branch_prune
+from numba.core import (
+    cgutils,
+    compiler,
+    config,
+    dispatcher,
+    entrypoints,
+    errors,
+    event,
+    imputils,
+    ir,
+    ir_utils,
+    postproc,
+)
+from numba.core.analysis import compute_cfg_from_blocks, dead_branch_prune
 from numba.core.base import BaseContext
 from numba.core.bytecode import FunctionIdentity
 from numba.core.byteflow import TraceRunner
@@ -128,6 +140,7 @@ __all__ = [
     "build_definitions",
     "cgutils",
     "compiler",
+    "compute_cfg_from_blocks",
     "config",
     "cpu_target",
     "dead_branch_prune",
@@ -157,6 +170,7 @@ __all__ = [
     "numpy_support",
     "order_by_target_specificity",
     "parse_signature",
+    "postproc",
     "register_pass",
     "register_rewrite",
     "rtsys",

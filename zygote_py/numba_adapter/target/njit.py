@@ -27,6 +27,7 @@ from zygote_py.numba_adapter.base import EMITTED, keep_writes, link_callees, lin
 from zygote_py.numba_adapter.base.internals import CPUDispatcher, Dispatcher, errors
 from zygote_py.numba_adapter.target import records as _records  # noqa: F401 (teaches Numba `ops.array_of_record`)
 from zygote_py.numba_adapter.target.dispatch import is_dispatcher, is_plain
+from zygote_py.numba_adapter.target.passes import EmittedPipeline
 from zygote_py.numba_adapter.target.stored import Code, Stored
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def entry_of(loaded: Any) -> Callable[..., object]:
     for name, each in tuple(module.items()):
         if type(each) is CPUDispatcher and each is not loaded and each.py_func.__globals__ is module:
             module[name] = native(each.py_func) or _CalledFromCode(
-                each.py_func, each.locals, each.targetoptions | _NO_WRAPPERS
+                each.py_func, each.locals, each.targetoptions | _NO_WRAPPERS, EmittedPipeline
             )
     return entry
 
@@ -135,6 +136,7 @@ def make_dispatcher(
     dispatcher._compiler._get_implementation = implementation
     if is_dispatcher(dispatcher):
         link_callees(dispatcher)
+        dispatcher._compiler.pipeline_class = EmittedPipeline
         time_compilation(dispatcher, stub.__name__)
     if code_of is not None and isinstance(dispatcher, Dispatcher):
         vars(dispatcher)["_cache"] = Stored(code_of)
