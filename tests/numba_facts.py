@@ -104,6 +104,7 @@ COMPILING = "derivatives are compiled for the types of a call, when Numba asks f
 KEEPING = "machine code is kept on disk under a key of what was compiled"
 TYPING = "calls in functions that are differentiated are resolved as Numba resolves them"
 LINKING = "what an emitted function calls is linked into it, without machine code of its own"
+PASSES = "emitted functions pass through passes of this package"
 READING = "functions are read as Numba's own IR"
 ELEMENTWISE = "the function that a ufunc, a stencil or a C callback was made from is differentiated"
 FACTS = [
@@ -114,7 +115,7 @@ FACTS = [
         "Dispatcher._compiler",
         lambda: dispatcher()._compiler,
         COMPILING,
-        *("_get_implementation", "fold_argument_types", "_failed_cache", "_customize_flags"),
+        *("_get_implementation", "fold_argument_types", "_failed_cache", "_customize_flags", "pipeline_class"),
     ),
     *attributes(
         "numba.core.dispatcher._DispatcherBase",
@@ -152,6 +153,7 @@ FACTS = [
         *("_get_module_for_linking", "_optimize_final_module", "_finalize_final_module", "_finalize_dynamic_globals"),
         *("get_pointer_to_function", "finalize"),
     ),
+    *attributes("Flags", internals.compiler.Flags, LINKING, "_values"),
     *attributes("BaseContext", lambda: internals.BaseContext, LINKING, "_compile_subroutine_no_cache"),
     *attributes(
         "_OverloadFunctionTemplate", lambda: internals._OverloadFunctionTemplate, LINKING, "_get_jit_decorator"
@@ -192,6 +194,27 @@ FACTS = [
         lambda: (
             not hasattr(internals.TraceRunner, "op_UNPACK_EX") and hasattr(internals.TraceRunner, "op_UNPACK_SEQUENCE")
         ),
+    ),
+    *attributes("ReconstructSSA", lambda: internals.ReconstructSSA, PASSES, "_patch_locals"),
+    *attributes(
+        "CFGraph",
+        lambda: internals.compute_cfg_from_blocks(internals.compiler.run_frontend(dispatcher().py_func).blocks),
+        PASSES,
+        *("dominators", "dominance_frontier", "dominator_tree", "predecessors", "successors", "entry_point"),
+    ),
+    Fact(
+        "variables that hold Python's stack after a branch begin with `$phi`",
+        PASSES,
+        lambda: any(
+            each.target.name.startswith("$phi")
+            for block in internals.compiler.run_frontend(lambda x: x if x > 1.0 else 2.0).blocks.values()
+            for each in block.find_insts(internals.ir.Assign)
+        ),
+    ),
+    Fact(
+        "the event `numba:run_pass`",
+        "`ZYGOTE_PY_TIMINGS=1` prints the seconds of Numba's passes",
+        lambda: "numba:run_pass" in inspect.getsource(internals.PassManager._runPass),
     ),
     *attributes("ir.Scope", lambda: internals.ir.Scope, READING, "redefine", "get_or_define"),
     *attributes("DUFunc", ufunc, ELEMENTWISE, "_dispatcher", "_frozen", "find_ewise_function"),

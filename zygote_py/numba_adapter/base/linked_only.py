@@ -41,7 +41,8 @@ class LinkedFlags(compiler.Flags):
         self.is_recursive: bool = getattr(given, "is_recursive", False)
 
     def __hash__(self) -> int:
-        return _HASH
+        # Those of functions that are linked only are never equal to others, and looked up as often.
+        return _HASH + bool(self._values.get("no_compile"))
 
 
 class _EmittedFlags(LinkedFlags):

@@ -52,7 +52,7 @@ def make_ssa(blocks: Mapping[int, Any]) -> None:
         _Renaming(blocks, graph, found).run()
 
 
-def _used(statement: Any) -> list[Any]:
+def used_by(statement: Any) -> list[Any]:
     """Return the variables that a statement uses."""
     if not isinstance(statement, ir.Assign):
         return statement.list_vars()  # type: ignore[no-any-return]
@@ -71,22 +71,29 @@ class _Assignments:
         A bit for each variable that needs several names.
     assigned, exposed : dict[int, int]
         Those that a block assigns, and those that it uses before.
+    used : dict[int, list[list[str]]]
+        The names of what each statement of a block uses.
     first : set[int]
         The first assignments of these variables, by identity, which keep the name.
     """
 
     def __init__(self, blocks: Mapping[int, Any], graph: Any) -> None:
+        # The names of what each statement uses; Numba takes long to find them.
+        self.used = {
+            label: [[each.name for each in used_by(statement)] for statement in block.body]
+            for label, block in blocks.items()
+        }
         counts: dict[str, int] = {}
         homes: dict[str, int] = {}  # the block of the last assignment
         uses: dict[str, set[int]] = {}
         for label, block in blocks.items():
-            for statement in block.body:
+            for statement, used in zip(block.body, self.used[label], strict=True):
                 if isinstance(statement, ir.Assign):
                     name = statement.target.name
                     counts[name] = counts.get(name, 0) + 1
                     homes[name] = label
-                for variable in _used(statement):
-                    uses.setdefault(variable.name, set()).add(label)
+                for name in used:
+                    uses.setdefault(name, set()).add(label)
         dominators = graph.dominators()
         several = [
             name
@@ -100,9 +107,9 @@ class _Assignments:
         known = 0
         for label, block in blocks.items():
             assigned = exposed = 0
-            for statement in block.body:
-                for variable in _used(statement):
-                    exposed |= self.several.get(variable.name, 0) & ~assigned
+            for statement, used in zip(block.body, self.used[label], strict=True):
+                for name in used:
+                    exposed |= self.several.get(name, 0) & ~assigned
                 if isinstance(statement, ir.Assign):
                     bit = self.several.get(statement.target.name, 0)
                     assigned |= bit
@@ -178,13 +185,12 @@ class _Renaming:
         for name, phi in self._phis[label].items():
             names[name] = phi.target
         body = []
-        for statement in block.body:
+        for statement, used in zip(block.body, self._found.used[label], strict=True):
             replaced = {}
-            for variable in _used(statement):
-                name = variable.name
+            for name in used:
                 if name in several and (now := names.get(name)) is not None and now.name != name:
                     replaced[name] = now
-            made = _with_names(statement, replaced) if replaced else statement
+            made = with_names(statement, replaced) if replaced else statement
             if isinstance(statement, ir.Assign) and statement.target.name in several:
                 target = statement.target
                 if id(statement) not in self._found.first:
@@ -199,7 +205,7 @@ class _Renaming:
                 phi.value.incoming_blocks.append(label)
 
 
-def _with_names(statement: Any, replaced: Mapping[str, Any]) -> Any:
+def with_names(statement: Any, replaced: Mapping[str, Any]) -> Any:
     """Return a statement that uses other variables."""
     made = copy(statement)
     if not isinstance(statement, ir.Assign):
