@@ -16,12 +16,24 @@ the cache off, and so does `switch(False)` for the process.
 
 from __future__ import annotations
 
-from zygote_py.cache.folder import Folder, Info, folder_in_use, folder_named, switch
+from zygote_py.cache.folder import PROCESS, Folder, Info, folder_in_use, folder_named, switch
 from zygote_py.cache.linked import guard_callers
-from zygote_py.cache.records import Kernel, Link, MachineCode, as_captured, find
+from zygote_py.cache.records import (
+    Found,
+    Kernel,
+    Link,
+    MachineCode,
+    as_captured,
+    find,
+    loaded,
+    pickled_in,
+    text_of_pickled,
+)
 
 __all__ = [
+    "PROCESS",
     "Folder",
+    "Found",
     "Info",
     "Kernel",
     "Link",
@@ -31,5 +43,8 @@ __all__ = [
     "folder_in_use",
     "folder_named",
     "guard_callers",
+    "loaded",
+    "pickled_in",
     "switch",
+    "text_of_pickled",
 ]

@@ -23,13 +23,15 @@ from zygote_py.compiler import Request
 from zygote_py.ir import Type
 
 _BEGAN = time.time()  # this is imported along with the package: source files that are newer are not those that run
-_FORMAT = 3  # of what is written; another number makes all that was written before unknown
+_FORMAT = 4  # of what is written; another number makes all that was written before unknown
 _PRINTING = ("ZYGOTE_PY_VERIFY", "ZYGOTE_PY_DUMP")
 
 
-def key_of(request: Request, argument_types: tuple[Type, ...], hidden: tuple[Capture, ...]) -> Fingerprint:
-    """Return the fingerprint of a gradient in this environment. Raises NotCacheable."""
-    return fingerprint(request, argument_types, hidden, versions(), registered())
+def key_of(
+    request: Request, argument_types: tuple[Type, ...], hidden: tuple[Capture, ...], kind: str = ""
+) -> Fingerprint:
+    """Return the fingerprint of a derivative of a kind in this environment. Raises NotCacheable."""
+    return fingerprint(request, argument_types, hidden, f"{kind} {versions()}", registered())
 
 
 def versions() -> str:

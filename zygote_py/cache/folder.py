@@ -29,10 +29,12 @@ import os
 import re
 import stat
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from zygote_py import numba_adapter
 
@@ -142,7 +144,54 @@ def _delete(path: str) -> None:
         os.unlink(path)
 
 
+class Place(Protocol):
+    """Where small files are kept by name."""
+
+    def read(self, name: str) -> bytes | None:
+        """Return the content of a file; None if there is none."""
+
+    def write(self, name: str, content: bytes) -> bool:
+        """Write a file. Returns whether it was written."""
+
+
+class _Process:
+    """The place where this process keeps what is used again, if the cache is switched off: its memory."""
+
+    def __init__(self, most_bytes: float) -> None:
+        self._most_bytes = most_bytes
+        self._files: dict[str, bytes] = {}  # those used last at the end
+        self._lock = threading.Lock()
+
+    def read(self, name: str) -> bytes | None:
+        """Return the content of a file; None if there is none."""
+        with self._lock:
+            content = self._files.pop(name, None)
+            if content is not None:
+                self._files[name] = content
+            return content
+
+    def write(self, name: str, content: bytes) -> bool:
+        """Keep a file, and drop those used longest ago if there are too many."""
+        with self._lock:
+            self._files.pop(name, None)
+            self._files[name] = content
+            while sum(map(len, self._files.values())) > self._most_bytes:
+                del self._files[next(iter(self._files))]
+            return name in self._files
+
+    def clear(self) -> None:
+        """Drop all files."""
+        with self._lock:
+            self._files.clear()
+
+
+PROCESS = _Process(64e6)
 _switched_on = True
+
+
+def place_in_use() -> Place:
+    """Return the folder that is in use, or else the memory of this process."""
+    return folder_in_use() or PROCESS
 
 
 def switch(on: bool) -> None:

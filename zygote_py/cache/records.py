@@ -1,6 +1,6 @@
 """Kernels, the compiled functions of derivatives, and their records in the cache.
 
-    # {"name": "f_gradient", "constants": [], "hidden": [[3, "WEIGHTS", ...]], "frozen": [], ...}
+    # {"modules": [["f_gradient", 812]], "constants": [], "hidden": [[3, "WEIGHTS", ...]], "frozen": [], ...}
     import numpy as np
     ...
 
@@ -14,20 +14,25 @@ gradient at each call, is in the record with its value, and must be the same whe
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import functools
 import hashlib
 import json
+import pickle
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from zygote_py import compiler, numba_adapter
 from zygote_py.base import Capture, caller
 from zygote_py.cache import environment
 from zygote_py.cache.fingerprint import Fingerprint, NotCacheable, content_of, read_from
-from zygote_py.cache.folder import Folder, folder_in_use
+from zygote_py.cache.folder import Place, place_in_use
 from zygote_py.compiler import Request
 from zygote_py.ir import Type
+
+if TYPE_CHECKING:
+    from zygote_py.emit import Emitted
 
 Link = Callable[[Any], None]
 
@@ -36,7 +41,7 @@ Link = Callable[[Any], None]
 class MachineCode:
     """The place of a kernel's machine code; `zygote_py.numba_adapter.target.stored` reads and writes it for Numba."""
 
-    folder: Folder
+    folder: Place
     digest: str  # of what the kernel was made of
     content: str  # of what it is
 
@@ -97,16 +102,105 @@ class Kernel:
         return function  # type: ignore[no-any-return]
 
 
-class Entry:
-    """The entry of a gradient in a folder, under the digest of its fingerprint."""
+Found = tuple[Kernel, tuple[Capture, ...]]  # with what the kernel is passed
 
-    def __init__(self, look: Callable[[], Fingerprint], folder: Folder) -> None:
+
+class Making(Protocol):
+    """How the kernels of a kind are made; and how from what is kept of one."""
+
+    kind: str
+
+    def compiled(
+        self, request: Request, argument_types: tuple[Type, ...], hidden: tuple[Capture, ...]
+    ) -> tuple[compiler.Compiled, tuple[Capture, ...]]:
+        """Run the stages."""
+
+    def kernel(self, request: Request, argument_types: tuple[Type, ...], compiled: Any) -> Kernel:
+        """Return the kernel of what the stages made."""
+
+    def described(self, compiled: Any) -> tuple[list[Emitted], object]:
+        """Return the modules to keep, the one that is entered first, and what else is to be known, for JSON."""
+
+    def restored(
+        self,
+        request: Request,
+        argument_types: tuple[Type, ...],
+        modules: list[Emitted],
+        known: Any,
+        hidden: tuple[Capture, ...],
+        frozen: tuple[Capture, ...],
+    ) -> Kernel:
+        """Return the kernel of what `described` returned."""
+
+
+class _OneModule:
+    """A derivative that is one function."""
+
+    kind = ""
+
+    def compiled(
+        self, request: Request, argument_types: tuple[Type, ...], hidden: tuple[Capture, ...]
+    ) -> tuple[compiler.Compiled, tuple[Capture, ...]]:
+        return compiler.compile_gradient(request, argument_types, hidden)
+
+    def kernel(self, request: Request, argument_types: tuple[Type, ...], compiled: compiler.Compiled) -> Kernel:
+        lowered, source = compiled.lowered, compiled.emitted.standalone
+        return Kernel(source, lowered.hidden, lowered.frozen, lambda: compiled.function, compiled)
+
+    def described(self, compiled: compiler.Compiled) -> tuple[list[Emitted], object]:
+        return [compiled.emitted], None
+
+    def restored(
+        self,
+        request: Request,
+        argument_types: tuple[Type, ...],
+        modules: list[Emitted],
+        known: object,
+        hidden: tuple[Capture, ...],
+        frozen: tuple[Capture, ...],
+    ) -> Kernel:
+        (emitted,) = modules
+        return Kernel(emitted.source, hidden, frozen, lambda: loaded(emitted))
+
+
+_ONE_MODULE = _OneModule()
+
+
+def loaded(emitted: Emitted) -> Callable[..., object]:
+    """Return the function of an emitted module."""
+    return numba_adapter.entry_of(numba_adapter.load(emitted))
+
+
+def text_of_pickled(value: object) -> str:
+    """Return a value as text, for `described`. Raises PicklingError if it refers to what no other process has."""
+    return base64.b64encode(numba_adapter.pickled(value)).decode()
+
+
+def pickled_in(text: str) -> Any:
+    """Return the value of such a text."""
+    return pickle.loads(base64.b64decode(text))
+
+
+class Entry:
+    """The entry of a derivative in a folder, under the digest of its fingerprint."""
+
+    def __init__(
+        self,
+        making: Making,
+        request: Request,
+        argument_types: tuple[Type, ...],
+        look: Callable[[], Fingerprint],
+        folder: Place,
+    ) -> None:
+        self._making = making
+        self._request = request
+        self._argument_types = argument_types
         self._look = look
         self._prints = look()
         self._folder = folder
         self._name = f"{self._prints.digest}.py"
 
-    def read(self) -> tuple[Kernel, tuple[Capture, ...]] | None:
+    def read(self) -> Found | None:
         """Return the kernel and what it is passed; None if there is none, or if it is damaged."""
         data = self._folder.read(self._name)
         if data is None:
@@ -121,15 +215,15 @@ class Entry:
             return None
 
     def _kernel(self, record: Mapping[str, Any], source: str, data: bytes) -> Kernel:
+        from zygote_py.emit import Emitted
+
         hidden = tuple(_typed(self._capture(*each)) for each in record["hidden"])
         frozen = tuple(self._capture(*each) for each in record["frozen"])
-
-        def load() -> Callable[..., object]:
-            from zygote_py.emit import Emitted
-
-            return numba_adapter.entry_of(numba_adapter.load(Emitted(source, record["name"], {})))
-
-        kernel = Kernel(source, hidden, frozen, load)
+        modules = []
+        for name, length in record["modules"]:
+            modules.append(Emitted(source[:length], name, {}))
+            source = source[length:]
+        kernel = self._making.restored(self._request, self._argument_types, modules, record["known"], hidden, frozen)
         kernel.code = self._code(data)
         return kernel
 
@@ -161,17 +255,19 @@ class Entry:
 
     def _described(self, compiled: compiler.Compiled, kernel: Kernel, hidden: tuple[Capture, ...]) -> bytes:
         """Return the content of a file: a comment with the record, and the source."""
-        emitted = compiled.emitted
-        if emitted.globals:  # which are not found again in another process
-            raise NotCacheable(f"{', '.join(emitted.globals)}, which cannot be imported")
+        modules, known = self._making.described(compiled)
+        for emitted in modules:
+            if emitted.globals:  # which are not found again in another process
+                raise NotCacheable(f"{', '.join(emitted.globals)}, which cannot be imported")
         record = {
-            "name": emitted.name,
+            "modules": [(emitted.name, len(emitted.source)) for emitted in modules],
+            "known": known,
             "constants": self._constants(kernel),
             "passed": [self._place(each) for each in hidden],
             "hidden": [self._place(each) for each in kernel.hidden],
             "frozen": [self._place(each) for each in kernel.frozen],
         }
-        return f"{_COMMENT}{json.dumps(record)}\n{emitted.source}".encode()
+        return f"{_COMMENT}{json.dumps(record)}\n{''.join(emitted.source for emitted in modules)}".encode()
 
     def _constants(self, kernel: Kernel) -> list[object]:
         """Return the values of captured variables that the fingerprint represents by types, but that are not passed.
@@ -212,23 +308,27 @@ def as_captured(type: Any) -> Any:
 
 
 def find(
-    request: Request, argument_types: tuple[Type, ...], hidden: tuple[Capture, ...]
-) -> tuple[Kernel, tuple[Capture, ...]]:
+    request: Request,
+    argument_types: tuple[Type, ...],
+    hidden: tuple[Capture, ...],
+    making: Making = _ONE_MODULE,
+) -> Found:
     """Return the kernel for a signature, from the cache or else from the stages, and the captured values it is passed.
 
     These are the ones in `hidden`, then those of the other captured variables. Raises DifferentiationError.
     """
-    entry = None
-    if (folder := folder_in_use()) is not None:
-        try:
-            entry = Entry(lambda: environment.key_of(request, argument_types, hidden), folder)
-        except Exception:  # NotCacheable as a rule; objects of the user's may raise anything when they are looked at
-            entry = None
+
+    def look() -> Fingerprint:
+        return environment.key_of(request, argument_types, hidden, making.kind)
+
+    try:
+        entry = Entry(making, request, argument_types, look, place_in_use())
+    except Exception:  # NotCacheable as a rule; objects of the user's may raise anything when they are looked at
+        entry = None
     if entry is not None and (found := entry.read()) is not None:
         return found
-    compiled, passed = compiler.compile_gradient(request, argument_types, hidden)
-    lowered = compiled.lowered
-    kernel = Kernel(compiled.emitted.standalone, lowered.hidden, lowered.frozen, lambda: compiled.function, compiled)
+    compiled, passed = making.compiled(request, argument_types, hidden)
+    kernel = making.kernel(request, argument_types, compiled)
     if entry is not None:
         entry.store(kernel, compiled, passed)
     return kernel, passed

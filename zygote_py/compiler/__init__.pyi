@@ -10,6 +10,7 @@ from .pipeline import (
     compile_pullback as compile_pullback,
 )
 from .request import (
+    PullbackInterface as PullbackInterface,
     Request as Request,
     Wrt as Wrt,
     check_fit as check_fit,

@@ -46,7 +46,7 @@ from zygote_py.compiler.prepare import (
     with_auxiliary,
     within,
 )
-from zygote_py.compiler.request import Request, make_request, star_of
+from zygote_py.compiler.request import PullbackInterface, Request, make_request, star_of
 from zygote_py.compiler.transforms import CheckedForm, GradientForm, PushForm, TraceForm
 from zygote_py.emit import NJIT, Emitted, emit
 from zygote_py.frontend import Capture, LoweredFunction, lower, lower_typed
@@ -126,25 +126,16 @@ class CompiledForm(Compiled):
 class CompiledPullback(Compiled):
     """A pullback: `forward` takes the arguments and the captured values, and returns the value and the saved values.
 
-    `emitted` takes the saved values and the seeds, and returns the gradients. There is a seed for the result if it can
-    have an adjoint, and one for each of the parameters that `written` names: arrays that the function writes to, and
-    structures with such an array.
+    `emitted` takes the saved values and the seeds, and returns the gradients.
     """
 
     forward: Emitted
-    result_type: Type
-    written: tuple[str, ...]
+    interface: PullbackInterface
 
     @cached_property
     def value(self) -> Callable[..., object]:
         """The forward function, as a plain Python function."""
         return _loaded(self.forward, self.lowered)
-
-    @property
-    def written_parameters(self) -> list[tuple[int, str, Type]]:
-        """The numbers, names and types of the parameters in `written`, in that order."""
-        params = self.lowered.function.params[: self.lowered.argument_count]
-        return [(number, each.hint, each.type) for number, each in enumerate(params) if each.hint in self.written]
 
 
 def _loaded(emitted: Emitted, lowered: LoweredFunction) -> Callable[..., object]:
@@ -352,7 +343,9 @@ def compile_pullback(
         emit(finish(half), name=f"{primal.name}_{which}", target=NJIT, options=request.options)
         for half, which in zip(halves, ("forward", "reverse"), strict=True)
     ]
-    return CompiledPullback(lowered, activity, adjoint, texts[1], texts[0], lowered.result_type, names), hidden
+    known = tuple((param.hint, param.type) for param in parameters)
+    interface = PullbackInterface(known, lowered.result_type, names)
+    return CompiledPullback(lowered, activity, adjoint, texts[1], texts[0], interface), hidden
 
 
 def _repeatable_halves(

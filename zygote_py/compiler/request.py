@@ -23,7 +23,7 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.adjoints import DifferentiationError, refuse
 from zygote_py.base import caller, captured, define, free, parameters_text
-from zygote_py.ir import Loc, components_of, identifier, is_identifier
+from zygote_py.ir import Loc, Type, components_of, identifier, is_identifier
 
 Wrt = str | int | Sequence[str | int] | None
 
@@ -227,6 +227,24 @@ def refuse_aux(result: Any, loc: Loc) -> DifferentiationError:
         loc,
         hint="return `loss, aux`, or leave out `has_aux`",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class PullbackInterface:
+    """What is to be known of a pullback to call it.
+
+    There is a seed for the result if it can have an adjoint, and one for each of the parameters that `written` names:
+    arrays that the function writes to, and structures with such an array.
+    """
+
+    parameters: tuple[tuple[str, Type], ...]
+    result_type: Type
+    written: tuple[str, ...]
+
+    @property
+    def written_parameters(self) -> list[tuple[int, str, Type]]:
+        """The numbers, names and types of the parameters in `written`, in that order."""
+        return [(number, *each) for number, each in enumerate(self.parameters) if each[0] in self.written]
 
 
 def under_name(func: FunctionType, qualname: str) -> FunctionType:

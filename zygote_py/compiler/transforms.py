@@ -80,7 +80,7 @@ class Form:
         """Return the result with what `convert` makes of each part of it that is like a value of the function."""
         return result
 
-    def finishing(self, function: Callable[..., Any], count: int) -> Callable[..., Any]:
+    def finishing(self, function: Callable[..., Any], count: int, kernels: Callable[[int], Any]) -> Callable[..., Any]:
         """Return the function that calls from Python run, given the compiled function of `count` arguments."""
         return function
 

@@ -77,7 +77,12 @@ from .target.partials import (
     sealed as sealed,
     taken_out as taken_out,
 )
-from .target.stored import is_extended as is_extended, settings as settings, user_cache_folder as user_cache_folder
+from .target.stored import (
+    is_extended as is_extended,
+    pickled as pickled,
+    settings as settings,
+    user_cache_folder as user_cache_folder,
+)
 from .types.callables import SNAPSHOT as SNAPSHOT, TransformType as TransformType, is_closure as is_closure
 from .types.closures import CLOSURE as CLOSURE
 from .types.dataclasses import (

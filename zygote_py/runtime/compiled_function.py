@@ -28,7 +28,7 @@ from numba import types
 from zygote_py import compiler, numba_adapter
 from zygote_py.adjoints import DifferentiationError, refuse
 from zygote_py.base import PARTS, Capture, Names, are_unchanged, call_text, load_extensions, stub, watch
-from zygote_py.cache import Kernel, MachineCode, find, folder_in_use, guard_callers
+from zygote_py.cache import Kernel, MachineCode, find, guard_callers
 from zygote_py.compiler import Form, Request, check_fit, expanded, misfit, named_in_module, star_of, starred_dispatcher
 from zygote_py.ir import Type, parse_types
 from zygote_py.runtime.records import holds_record, with_records
@@ -131,7 +131,7 @@ class DerivativeFunction(Generic[P, R]):
 
     def _finished(self, function: Callable[..., Any], count: int) -> Callable[..., Any]:
         """Return the function that calls from Python run, given the compiled function of `count` arguments."""
-        return self._giving_records(self.form.finishing(function, count))
+        return self._giving_records(self.form.finishing(function, count, self._now.numbered))
 
     def _giving_records(self, function: Callable[..., Any]) -> Callable[..., Any]:
         takes_records = any(map(holds_record, self._now.compiled))
@@ -343,7 +343,7 @@ class DerivativeFunction(Generic[P, R]):
                         stub,
                         lambda given: kernel_of(given).function,
                         self._request.options,
-                        (lambda given: kernel_of(given).code) if folder_in_use() else None,
+                        lambda given: kernel_of(given).code,
                     )
                 else:
                     now.dispatcher = self._entry_of(now)
@@ -389,7 +389,7 @@ class DerivativeFunction(Generic[P, R]):
                     stub,
                     functools.partial(self._implement_entry, now),
                     {**self._request.options, **self.form.entry_options},
-                    code_of if folder_in_use() else None,
+                    code_of,
                     misfit=wrong,
                 )
                 numba_adapter.link_along(now.entry, functools.partial(self._guard, now))

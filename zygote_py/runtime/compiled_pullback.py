@@ -25,13 +25,21 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints import DifferentiationError
 from zygote_py.adjoints.analysis import carries_adjoint
 from zygote_py.base import Names, define, structures
-from zygote_py.compiler import CompiledPullback, Request
+from zygote_py.compiler import PullbackInterface, Request
 from zygote_py.ir import Type, components_of, identifier, item_texts
 from zygote_py.runtime.cotangents import HINT, ArrayLike, Seed, check_seeds, takes_one
 
 
+class PullbackCode(NamedTuple):
+    """The functions of a pullback, as plain Python functions, and what is to be known to call them."""
+
+    forward: Callable[..., object]
+    reverse: Callable[..., object]
+    interface: PullbackInterface
+
+
 def entry_function(
-    compiled: CompiledPullback,
+    code: PullbackCode,
     request: Request,
     captured: Sequence[object],
     restored: Callable[..., object],
@@ -42,39 +50,40 @@ def entry_function(
     The `captured` values are constants in them. Python gets, in place of a pullback, the result of `restored`, which
     takes the residuals, sealed with `number`, and the shapes of seeds.
     """
-    code = request.func.__code__
-    parameters = code.co_varnames[: code.co_argcount]
+    interface, func = code.interface, request.func
+    parameters = func.__code__.co_varnames[: func.__code__.co_argcount]
     source = _Source(parameters)
-    forward = source.add("forward", numba_adapter.decorated(compiled.value, request.options))
+    forward = source.add("forward", numba_adapter.decorated(code.forward, request.options))
     constants = [source.add("captured", value) for value in captured]
-    reverse = _back(compiled, request)
+    reverse = _back(code, request)
     back = numba_adapter.Partial(
         reverse,
-        f"pullback of {request.func.__name__}",
-        lambda args, words: check_seeds(compiled, len(args), words),
+        f"pullback of {func.__name__}",
+        lambda args, words: check_seeds(interface, len(args), words),
         restored,
         number,
     )
     bind, value, kept = source.add("bind", back), source.names.fresh("value"), source.names.fresh("kept")
     called = f"{forward}({', '.join((*parameters, *constants))})"
-    known = [(compiled.result_type, value)] if carries_adjoint(compiled.result_type) else []
-    known += [(kind, name) for _, name, kind in compiled.written_parameters]
+    known = [(interface.result_type, value)] if carries_adjoint(interface.result_type) else []
+    known += [(kind, name) for _, name, kind in interface.written_parameters]
     likes = _tuple([_like(kind, name) for kind, name in known])
     lines = [f"{value}, {kept} = {called}", f"return {value}, {bind}({kept}, {likes})"]
-    entry = source.function(f"{request.func.__name__}_pullback", parameters, lines, request.func.__defaults__)
+    entry = source.function(f"{func.__name__}_pullback", parameters, lines, func.__defaults__)
     return entry, reverse
 
 
-def _back(compiled: CompiledPullback, request: Request) -> Any:
+def _back(code: PullbackCode, request: Request) -> Any:
     """Return the dispatcher of the pullback: it takes what is kept, what is to be known of seeds, and the seeds."""
-    own = Names(compiled.written)
+    interface = code.interface
+    own = Names(interface.written)
     kept, like = own.fresh("kept"), own.fresh("like")
-    seeds = [(name, name, kind) for _, name, kind in compiled.written_parameters]
-    if carries_adjoint(compiled.result_type):
-        seeds.insert(0, (own.fresh("seed"), "", compiled.result_type))
+    seeds = [(name, name, kind) for _, name, kind in interface.written_parameters]
+    if carries_adjoint(interface.result_type):
+        seeds.insert(0, (own.fresh("seed"), "", interface.result_type))
     names = (kept, like, *(parameter for parameter, _, _ in seeds))
     defaults = (None,) * len(seeds)
-    reverse = numba_adapter.decorated(compiled.function, request.options)
+    reverse = numba_adapter.decorated(code.reverse, request.options)
 
     def implement(given: tuple[Type, ...]) -> Callable[..., object]:
         source = _Source(names)

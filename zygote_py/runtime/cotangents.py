@@ -18,29 +18,29 @@ from numba import types
 from zygote_py.adjoints import DifferentiationError
 from zygote_py.adjoints.analysis import carries_adjoint
 from zygote_py.base import map_leaves, parts, with_parts
-from zygote_py.compiler import CompiledPullback
+from zygote_py.compiler import PullbackInterface
 from zygote_py.ir import Type, components_of, item_texts
 
 
-def check_seeds(compiled: CompiledPullback, count: int, names: Collection[str]) -> None:
+def check_seeds(of: PullbackInterface, count: int, names: Collection[str]) -> None:
     """Refuse seeds for values that cannot have one: `count` for the returned value, and the others by name.
 
     No seed at all stands for 1.0, for a returned real number only.
     """
-    if not count and not names and not takes_one(compiled.result_type):
-        raise _forgotten(compiled)
+    if not count and not names and not takes_one(of.result_type):
+        raise _forgotten(of)
     if count > 1:
         raise DifferentiationError(f"{count} seeds for one returned value", hint="call it as back(seed)")
-    if count and not carries_adjoint(compiled.result_type):
+    if count and not carries_adjoint(of.result_type):
         raise DifferentiationError(
-            f"a seed for the returned value, which is of type {compiled.result_type}",
-            hint=f"name the seed: {', '.join(f'back({name}=...)' for name in compiled.written) or 'there is none'}",
+            f"a seed for the returned value, which is of type {of.result_type}",
+            hint=f"name the seed: {', '.join(f'back({name}=...)' for name in of.written) or 'there is none'}",
         )
-    parameters = [param.hint for param in compiled.lowered.function.params]
+    parameters = [name for name, _ in of.parameters]
     for name in names:
-        if name not in compiled.written:
+        if name not in of.written:
             what = "the function does not write to" if name in parameters else "is not a parameter of the function"
-            written = ", ".join(f"`{each}`" for each in compiled.written)
+            written = ", ".join(f"`{each}`" for each in of.written)
             raise DifferentiationError(
                 f"a seed for `{name}`, which {what}", hint=f"it writes to {written or 'none of its arguments'}"
             )
@@ -51,10 +51,10 @@ def takes_one(result_type: Type) -> bool:
     return isinstance(result_type, types.Float)
 
 
-def _forgotten(compiled: CompiledPullback) -> DifferentiationError:
+def _forgotten(of: PullbackInterface) -> DifferentiationError:
     """Return the error for a call without seeds where one is needed."""
-    result = compiled.result_type
-    ways = [f"back({name}=...)" for name in compiled.written]
+    result = of.result_type
+    ways = [f"back({name}=...)" for name in of.written]
     if carries_adjoint(result):
         ways.insert(0, "back(seed)")
     if result == types.none:

@@ -11,28 +11,31 @@ copies of the arguments.
 from __future__ import annotations
 
 import functools
-import itertools
-import weakref
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from numba import types
 
-from zygote_py import numba_adapter
+from zygote_py import compiler, numba_adapter
 from zygote_py.adjoints.analysis import carries_adjoint
 from zygote_py.base import Capture
-from zygote_py.cache import Kernel, Link
-from zygote_py.compiler import CompiledPullback, Form, Request, compile_pullback, make_request
+from zygote_py.cache import Found, Kernel, Link, find, loaded, pickled_in, text_of_pickled
+from zygote_py.compiler import Form, PullbackInterface, Request, make_request
 from zygote_py.drivers.inner_pullback import InnerPullback
 from zygote_py.ir import Type
 from zygote_py.runtime.compiled_function import DerivativeFunction, kept_derivative
-from zygote_py.runtime.compiled_pullback import entry_function, known_of
+from zygote_py.runtime.compiled_pullback import PullbackCode, entry_function, known_of
 from zygote_py.runtime.cotangents import Seed, check_seeds, like
 from zygote_py.runtime.records import as_record, holds_record
 from zygote_py.runtime.state import Fewer
 from zygote_py.runtime.tracebacks import is_of_the_user, shortened, shortening
+
+if TYPE_CHECKING:
+    from zygote_py.compiler import CompiledPullback
+    from zygote_py.emit import Emitted
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -158,7 +161,7 @@ class Pullback:
     @property
     def written(self) -> tuple[str, ...]:
         """The names of the arguments that the function writes to, which take a seed."""
-        return self._kernel.compiled.written
+        return self._kernel.interface.written
 
     def __repr__(self) -> str:
         primal = self._kernel.of[0]
@@ -177,7 +180,7 @@ class Pullback:
             raise
 
     def _back(self, seed: tuple[Any, ...], seeds: Mapping[str, Any]) -> tuple[Any, ...]:
-        compiled = self._kernel.compiled
+        compiled = self._kernel.interface
         check_seeds(compiled, len(seed), seeds)
         given: list[Any] = []
         if carries_adjoint(compiled.result_type):
@@ -193,37 +196,53 @@ class Pullback:
 class PullbackKernel(Kernel):
     """The code for one signature: `function` returns the value and the saved values, `back` takes these and seeds."""
 
-    compiled: CompiledPullback
-
-    def __init__(self, request: Request, argument_types: tuple[Type, ...], compiled: CompiledPullback) -> None:
+    def __init__(
+        self,
+        request: Request,
+        argument_types: tuple[Type, ...],
+        modules: Sequence[Emitted],
+        interface: PullbackInterface,
+        hidden: tuple[Capture, ...],
+        frozen: tuple[Capture, ...],
+        compiled: CompiledPullback | None = None,
+    ) -> None:
         self.of = request.primal, request.captured_count
         self.argument_types = argument_types
-        self.number = next(_numbers)
+        self.interface = interface
+        self._modules = modules
         self._options = request.options
-        self._opened: Any = None
-        lowered = compiled.lowered
-        super().__init__(compiled.emitted.standalone, lowered.hidden, lowered.frozen, self._sealed, compiled)
-        _by_number[self.number] = self
+        # The same for the same code, so that its machine code may be kept: it is part of the type of what is saved.
+        content = "".join(each.source for each in modules)
+        self.number = int(hashlib.sha256(content.encode()).hexdigest()[:15], 16)
+        super().__init__(modules[1].standalone, hidden, frozen, self._sealed, compiled)
+
+    @functools.cached_property
+    def parts(self) -> PullbackCode:
+        """The forward and the reverse function."""
+        if (compiled := cast("CompiledPullback | None", self.compiled)) is not None:
+            return PullbackCode(compiled.value, compiled.function, self.interface)
+        forward, reverse = map(loaded, self._modules)
+        return PullbackCode(forward, reverse, self.interface)
 
     def _sealed(self) -> Callable[..., object]:
-        """Return the forward function as Numba compiles it, and make the function that takes what it saves."""
-        self._opened = numba_adapter.opened(self.compiled.function, self._options)
-        return numba_adapter.sealed(self.compiled.value, self.number, self._options)
+        """Return the forward function as Numba compiles it."""
+        return numba_adapter.sealed(self.parts.forward, self.number, self._options)
+
+    @functools.cached_property
+    def _opened(self) -> Any:
+        code = self.code and replace(self.code, content=f"reverse of {self.code.content}")
+        return numba_adapter.opened(self.parts.reverse, self._options, code)
 
     def back(self, kept: Any) -> Any:
         """Return the function of the saved values and seeds: the compiled one, unless the forward function was not."""
-        if not numba_adapter.is_sealed(kept):
-            return self.compiled.function
-        if self._opened is None:  # unpickled
-            self._opened = numba_adapter.opened(self.compiled.function, self._options)
-        return self._opened
+        return self._opened if numba_adapter.is_sealed(kept) else self.parts.reverse
 
     @property
     def interpreted(self) -> Callable[..., Any]:
         """The function to call from Python if Numba is disabled."""
 
         def call(*args: Any) -> tuple[Any, Pullback]:
-            result: Any = self.compiled.value(*args)
+            result: Any = self.parts.forward(*args)
             value, kept = result
             return value, self.pullback(args, value, kept)
 
@@ -231,18 +250,18 @@ class PullbackKernel(Kernel):
 
     def entry(self, request: Request, captured: Sequence[object], link: Link) -> Callable[..., object]:
         """Return the function that compiled code calls."""
-        entry, back = entry_function(self.compiled, request, captured, self.restored, self.number)
+        entry, back = entry_function(self.parts, request, captured, self.restored, self.number)
         link(back)
         return entry
 
     def pullback(self, args: tuple[Any, ...], value: Any, kept: Any) -> Pullback:
         """Return the pullback of a call."""
-        likes = tuple(map(like, args)) if self.compiled.written else ()
+        likes = tuple(map(like, args)) if self.interface.written else ()
         return Pullback(self, likes, value, kept, self.quick_for(kept))
 
     def quick_for(self, kept: Any) -> Any:
         """Return a function of the saved values and one float as the seed; None if a seed is anything else."""
-        if not numba_adapter.is_sealed(kept) or self.compiled.result_type != types.float64 or self.compiled.written:
+        if not numba_adapter.is_sealed(kept) or self.interface.result_type != types.float64 or self.interface.written:
             return None
         if holds_record(self.argument_types):
             return None
@@ -250,15 +269,47 @@ class PullbackKernel(Kernel):
 
     def restored(self, kept: Any, likes: tuple[Any, ...]) -> Pullback:
         """Return a pullback that compiled code returned."""
-        compiled, items = self.compiled, iter(likes)
-        result = known_of(compiled.result_type, next(items)) if carries_adjoint(compiled.result_type) else None
-        params = compiled.lowered.function.params[: compiled.lowered.argument_count]
-        known = tuple(known_of(param.type, next(items)) if param.hint in compiled.written else None for param in params)
+        interface, items = self.interface, iter(likes)
+        kind = interface.result_type
+        result = known_of(kind, next(items)) if carries_adjoint(kind) else None
+        known = tuple(
+            known_of(kind, next(items)) if name in interface.written else None for name, kind in interface.parameters
+        )
         return self.pullback(known, result, kept)
 
 
-_numbers = itertools.count()
-_by_number: weakref.WeakValueDictionary[int, PullbackKernel] = weakref.WeakValueDictionary()
+class _Making:
+    """Pullbacks are two modules, and an interface."""
+
+    kind = "pullback"
+
+    def compiled(
+        self, request: Request, argument_types: tuple[Type, ...], hidden: tuple[Capture, ...]
+    ) -> tuple[CompiledPullback, tuple[Capture, ...]]:
+        return compiler.compile_pullback(request, argument_types, hidden)
+
+    def kernel(self, request: Request, argument_types: tuple[Type, ...], compiled: CompiledPullback) -> PullbackKernel:
+        modules, lowered = (compiled.forward, compiled.emitted), compiled.lowered
+        return PullbackKernel(
+            request, argument_types, modules, compiled.interface, lowered.hidden, lowered.frozen, compiled
+        )
+
+    def described(self, compiled: CompiledPullback) -> tuple[list[Emitted], object]:
+        return [compiled.forward, compiled.emitted], text_of_pickled(compiled.interface)
+
+    def restored(
+        self,
+        request: Request,
+        argument_types: tuple[Type, ...],
+        modules: list[Emitted],
+        known: str,
+        hidden: tuple[Capture, ...],
+        frozen: tuple[Capture, ...],
+    ) -> PullbackKernel:
+        return PullbackKernel(request, argument_types, modules, pickled_in(known), hidden, frozen)
+
+
+_MAKING = _Making()
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,14 +328,13 @@ class PullbackForm(Form):
             make_request(primal, None, with_value=False, captured_count=captured_count, inner=inner), primal=primal
         )
 
-    def kernel(
-        self, request: Request, argument_types: tuple[Type, ...], hidden: tuple[Capture, ...]
-    ) -> tuple[Kernel, tuple[Capture, ...]]:
-        """Return the kernel for a signature. It is not kept on disk."""
-        compiled, hidden = compile_pullback(request, argument_types, hidden)
-        return PullbackKernel(request, argument_types, compiled), hidden
+    def kernel(self, request: Request, argument_types: tuple[Type, ...], hidden: tuple[Capture, ...]) -> Found:
+        """Return the kernel for a signature."""
+        return find(request, argument_types, hidden, _MAKING)
 
-    def finishing(self, function: Callable[..., Any], count: int) -> Callable[..., Any]:
+    def finishing(
+        self, function: Callable[..., Any], count: int, kernels: Callable[[int], PullbackKernel]
+    ) -> Callable[..., Any]:
         """Return a function that makes a pullback of the values that the compiled function saves."""
         by_kind: dict[int, tuple[Any, PullbackKernel, Any]] = {}  # by the type of what is kept: what takes it back
 
@@ -295,10 +345,10 @@ class PullbackForm(Form):
             kind = kept._type
             found = by_kind.get(id(kind))
             if found is None:
-                kernel = _by_number[numba_adapter.owner_of(kept)]
+                kernel = kernels(numba_adapter.owner_of(kept))
                 found = by_kind[id(kind)] = kind, kernel, kernel.quick_for(kept)  # which keeps the type, and so its id
             _, kernel, back = found
-            likes = tuple(map(like, args)) if kernel.compiled.written else ()
+            likes = tuple(map(like, args)) if kernel.interface.written else ()
             return value, Pullback(kernel, likes, value, kept, back)
 
         return call

@@ -39,6 +39,10 @@ class Generation:
         self.compiled[argument_types] = kernel
         self._kernels.append(kernel)
 
+    def numbered(self, number: int) -> Any:
+        """Return the last kernel with this number, of those that have one."""
+        return next(kernel for kernel in reversed(self._kernels) if getattr(kernel, "number", None) == number)
+
     def captured(self) -> tuple[object, ...]:
         """Return the current values of the captured variables that are passed."""
         return tuple(capture.read() for capture in self.hidden)

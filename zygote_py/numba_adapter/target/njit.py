@@ -73,6 +73,14 @@ def entry_of(loaded: Any) -> Callable[..., object]:
     return entry
 
 
+def callee(function: Callable[..., object], options: Options) -> Any:
+    """Return a function that only compiled code calls, as a compiled function."""
+    made = decorated(function, options)
+    if not isinstance(made, Dispatcher):  # Numba is disabled
+        return made
+    return _CalledFromCode(made.py_func, made.locals, made.targetoptions | _NO_WRAPPERS, EmittedPipeline)
+
+
 def hide_warnings_of_emitted() -> None:
     """Hide Numba's remarks on the performance of emitted functions: the user has no such file, and cannot change it.
 

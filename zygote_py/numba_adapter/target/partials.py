@@ -37,7 +37,8 @@ from zygote_py.numba_adapter.base.internals import (
     models,
     signature,
 )
-from zygote_py.numba_adapter.target.njit import decorated
+from zygote_py.numba_adapter.target.njit import callee, decorated, make_dispatcher
+from zygote_py.numba_adapter.target.stored import Code
 from zygote_py.numba_adapter.types import CompiledCallableType, Same
 
 Check = Callable[[tuple[Type, ...], Mapping[str, Type]], None]
@@ -232,9 +233,10 @@ def sealed(forward: Callable[..., Any], number: int, options: Mapping[str, objec
     )
 
 
-def opened(reverse: Callable[..., Any], options: Mapping[str, object]) -> Any:
-    """The compiled function that calls `reverse` with what was sealed, its first argument."""
-    return decorated(_around(reverse, "{first}.kept{rest}", "return {call}", options), options)
+def opened(reverse: Callable[..., Any], options: Mapping[str, object], code: Code | None = None) -> Any:
+    """The compiled function that calls `reverse` with what was sealed, its first argument; it is kept in `code`."""
+    function = _around(reverse, "{first}.kept{rest}", "return {call}", options)
+    return make_dispatcher(function, lambda given: function, options, lambda given: code)
 
 
 def entry_of_seed(dispatcher: Any, kept: Any) -> Any:
@@ -249,7 +251,7 @@ def _around(function: Callable[..., Any], passed: str, body: str, options: Mappi
     rest = "".join(f", {name}" for name in names[1:])
     seal = free("seal", names)
     return caller(
-        decorated(function, options),
+        callee(function, options),
         ", ".join(names),
         passed.format(all=", ".join(names), first=names[0] if names else "", rest=rest),
         name=function.__name__,

@@ -52,7 +52,8 @@ class Code(Protocol):
 # --------------------------------------------------------------------------------------------------- names of functions
 
 _NUMBER = re.compile(r"B\d+v(\d+)")
-_BY_TYPE = re.compile(r"NRT_(incref|decref)$|\.dtor\.")  # functions that are the same wherever they have the same name
+# Functions that are the same wherever they have the same name.
+_BY_TYPE = re.compile(r"NRT_(incref|decref)$|\.dtor\.|_Dtor\.numba\.KeptType")
 
 
 def _is_named_uniquely(symbol: str) -> bool:
@@ -155,9 +156,13 @@ def _written(result: Any) -> bytes | None:
     description = copy.copy(result.fndesc)
     description.typemap = description.calltypes = description.global_dict = None
     needed = [name for name in needed if not name.startswith("llvm.")]
-    data = library.serialize_using_object_code()
+    return pickled((library.serialize_using_object_code(), description, result.signature, environments, needed))
+
+
+def pickled(value: object) -> bytes:
+    """Pickle a value for other processes. Raises PicklingError if it refers to what they do not have."""
     out = io.BytesIO()
-    _Pickler(out).dump((data, description, result.signature, environments, needed))
+    _Pickler(out).dump(value)
     return out.getvalue()
 
 
