@@ -34,10 +34,12 @@ class Here:
         self.path = path
         self.compilations = 0
 
-    def run(self) -> tuple[bool, bool]:
-        """Whether stages ran, and whether machine code was read."""
+    def run(self, *, is_new: bool = True) -> tuple[bool, bool]:
+        """Whether stages ran, and whether machine code was read; in the same process if it is not new."""
         before = self.compilations
         stored._held.clear()
+        if is_new:
+            folder.PROCESS.clear()
         df = gradient(scaled)
         assert df(2.0) == 4.0 * FACTOR
         return self.compilations > before, bool(sum(df._now.dispatcher._cache_hits.values()))
@@ -52,6 +54,7 @@ COMPILED, READ = (True, False), (False, True)
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     found = Here(tmp_path / "cache")
+    folder.PROCESS.clear()
     monkeypatch.setattr(folder, "_switched_on", True)
     monkeypatch.setattr(environment.numba_adapter, "is_extended", lambda: False)  # by other tests
     monkeypatch.setattr(environment, "registered", list)
@@ -98,7 +101,7 @@ def test_damaged_files(here, kind, damage):
         assert Folder(here.path, 1e9).write(path.name, b'# {"name": 1}\nnonsense')
     if damage == "a folder":
         path.mkdir()
-    assert here.run() == (kind == ".py", kind == ".py" and damage != "a folder")
+    assert here.run() == (kind == ".py", kind == ".py")
     if damage != "a folder":
         assert here.run() == READ
 
@@ -301,10 +304,8 @@ def test_switched_off(here, monkeypatch, how):
         monkeypatch.setenv("ZYGOTE_PY_CACHE", how)
     assert cache.folder_in_use() is None
     assert here.run() == here.run() == COMPILED
+    assert here.run(is_new=False) == READ
     assert len(here.files("")) == 2
-    df = gradient(scaled)
-    assert df(2.0) == 4.0 * FACTOR
-    assert not isinstance(df._now.dispatcher._cache, stored.Stored)  # Numba's own parts are not replaced
 
 
 def test_one_look_gives_the_kernel_and_where_its_code_is_kept(here):
@@ -322,9 +323,9 @@ def test_one_look_gives_the_kernel_and_where_its_code_is_kept(here):
     made.code.write(name, b"code")
     assert read.code.read(name) == b"code"
     cache.switch(False)
-    unkept, _ = cache.find(request, kinds, ())
-    assert unkept.code is None
-    assert unkept.compiled is not None
+    other, _ = cache.find(request, kinds, ())
+    assert other.compiled is not None
+    assert other.code.read(name) is None
 
 
 def test_other_packages_import_the_cache_by_one_module():
@@ -338,6 +339,7 @@ def test_a_folder_that_cannot_be_made(here, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("ZYGOTE_PY_CACHE_DIR", str(tmp_path / "file" / "cache"))
     assert here.run() == here.run() == COMPILED
+    assert here.run(is_new=False) == READ
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")
@@ -439,3 +441,13 @@ def test_commands(here, monkeypatch, capsys):
     assert cli.main(["cache", "clear"]) == 0
     monkeypatch.delenv("ZYGOTE_PY_CACHE")
     assert here.run() == COMPILED
+
+
+def test_the_memory_of_a_process_is_limited():
+    kept = folder._Process(1000.0)
+    for name in "abcd":
+        assert kept.write(name, bytes(300))
+        kept.read("a")
+    assert [name for name in "abcd" if kept.read(name)] == ["a", "c", "d"]
+    assert not kept.write("large", bytes(2000))
+    assert kept.read("large") is None

@@ -155,7 +155,7 @@ class Place(Protocol):
 
 
 class _Process:
-    """The place where this process keeps what is used again, if the cache is switched off: its memory."""
+    """The place where this process keeps what it cannot write to a folder: its memory."""
 
     def __init__(self, most_bytes: float) -> None:
         self._most_bytes = most_bytes
@@ -189,9 +189,26 @@ PROCESS = _Process(64e6)
 _switched_on = True
 
 
+@dataclass(frozen=True, slots=True)
+class _FolderOrProcess:
+    """The folder, and the memory of this process for what cannot be written to it."""
+
+    folder: Folder
+
+    def read(self, name: str) -> bytes | None:
+        """Return the content of a file; None if there is none."""
+        content = self.folder.read(name)
+        return PROCESS.read(name) if content is None else content
+
+    def write(self, name: str, content: bytes) -> bool:
+        """Write a file. Returns whether it was written."""
+        return self.folder.write(name, content) or PROCESS.write(name, content)
+
+
 def place_in_use() -> Place:
-    """Return the folder that is in use, or else the memory of this process."""
-    return folder_in_use() or PROCESS
+    """Return where equal derivatives find one another: the folder that is in use, or the memory of this process."""
+    folder = folder_in_use()
+    return PROCESS if folder is None else _FolderOrProcess(folder)
 
 
 def switch(on: bool) -> None:

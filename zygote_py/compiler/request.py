@@ -231,7 +231,7 @@ def refuse_aux(result: Any, loc: Loc) -> DifferentiationError:
 
 @dataclass(frozen=True, slots=True)
 class PullbackInterface:
-    """What is to be known of a pullback to call it.
+    """The names and types by which a pullback is called.
 
     There is a seed for the result if it can have an adjoint, and one for each of the parameters that `written` names:
     arrays that the function writes to, and structures with such an array.

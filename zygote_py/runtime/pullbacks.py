@@ -212,7 +212,7 @@ class PullbackKernel(Kernel):
         self._modules = modules
         self._options = request.options
         # The same for the same code, so that its machine code may be kept: it is part of the type of what is saved.
-        content = "".join(each.source for each in modules)
+        content = "".join([*(each.source for each in modules), *map(str, argument_types)])
         self.number = int(hashlib.sha256(content.encode()).hexdigest()[:15], 16)
         super().__init__(modules[1].standalone, hidden, frozen, self._sealed, compiled)
 

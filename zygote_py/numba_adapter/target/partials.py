@@ -37,6 +37,7 @@ from zygote_py.numba_adapter.base.internals import (
     models,
     signature,
 )
+from zygote_py.numba_adapter.target.dispatch import COMPILER_LOCK, jit_enabled
 from zygote_py.numba_adapter.target.njit import callee, decorated, make_dispatcher
 from zygote_py.numba_adapter.target.stored import Code
 from zygote_py.numba_adapter.types import CompiledCallableType, Same
@@ -235,8 +236,9 @@ def sealed(forward: Callable[..., Any], number: int, options: Mapping[str, objec
 
 def opened(reverse: Callable[..., Any], options: Mapping[str, object], code: Code | None = None) -> Any:
     """The compiled function that calls `reverse` with what was sealed, its first argument; it is kept in `code`."""
-    function = _around(reverse, "{first}.kept{rest}", "return {call}", options)
-    return make_dispatcher(function, lambda given: function, options, lambda given: code)
+    with COMPILER_LOCK, jit_enabled():  # what was sealed came from compiled code, also if Numba is disabled by now
+        function = _around(reverse, "{first}.kept{rest}", "return {call}", options)
+        return make_dispatcher(function, lambda given: function, options, lambda given: code)
 
 
 def entry_of_seed(dispatcher: Any, kept: Any) -> Any:
