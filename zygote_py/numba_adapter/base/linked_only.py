@@ -133,6 +133,12 @@ class _Library(_library):  # type: ignore[misc]
             self._set_environments()
         return super().get_pointer_to_function(name)
 
+    def _optimize_functions(self, ll_module: Any) -> None:
+        if self.is_linked_only:  # they are optimised where they are linked
+            ll_module.data_layout = self._codegen._data_layout
+        else:
+            super()._optimize_functions(ll_module)
+
     def _optimize_final_module(self) -> None:
         with stage("LLVM: optimisation"):
             super()._optimize_final_module()

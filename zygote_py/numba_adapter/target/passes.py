@@ -11,6 +11,7 @@ import numpy as np
 from numba import types
 
 from zygote_py.numba_adapter.base.internals import (
+    InlineClosureLikes,
     IRProcessing,
     NopythonTypeInference,
     PassManager,
@@ -61,7 +62,26 @@ def _resolved(resolve: Callable[..., Any], known: dict[Any, Any], func: Any, arg
     return found[1]
 
 
-_OURS = {ReconstructSSA: LinearSSA, NopythonTypeInference: _TypeInference}
+class _InlineClosures(InlineClosureLikes):
+    """Numba's pass, for functions with comprehensions: others it only goes through."""
+
+    _name = "zygote_py_InlineClosures"
+
+    def run_pass(self, state: Any) -> bool:
+        """Inline the closures of `state`."""
+        blocks = state.func_ir.blocks.values()
+        if any(each.op == "make_function" for block in blocks for each in block.find_exprs()):
+            return super().run_pass(state)  # type: ignore[no-any-return,no-untyped-call]
+        return False
+
+
+register_pass(mutates_CFG=True, analysis_only=False)(_InlineClosures)
+
+_OURS = {
+    ReconstructSSA: LinearSSA,
+    NopythonTypeInference: _TypeInference,
+    InlineClosureLikes: _InlineClosures,
+}
 
 
 class EmittedPipeline(compiler.Compiler):
