@@ -90,6 +90,12 @@ def of_arrays(x, n):
     return a[0] + 2.0 * b[0] + c.sum() + t[0] - 3.0 * t[1]
 
 
+def of_none(x, n, y=None):
+    z = 0.0 if y is None else y * 2.0
+    w = y + 1.0 if y is not None else x
+    return z + w * n
+
+
 FUNCTIONS = [branches, loops, swaps, on_one_way, nested, guarded, of_conditions, of_arrays]
 
 
@@ -102,6 +108,12 @@ def test_what_is_computed(f):
         except UnboundLocalError:  # not noticed by Numba
             continue
         assert compiled(x, n) == pytest.approx(expected, rel=1e-14), (x, n)
+
+
+def test_values_that_are_none():
+    compiled = numba.njit(of_none, pipeline_class=EmittedPipeline)
+    for args in [(1.0, 2), (1.0, 2, None), (1.0, 2, 3.0)]:
+        assert compiled(*args) == of_none(*args)
 
 
 @pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)

@@ -37,6 +37,7 @@ _HARMLESS = frozenset(
         *(operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne, operator.not_),
     }
 )
+_IDENTITIES = (operator.is_, operator.is_not)
 _PHI = "$phi"  # how the names of variables start that hold what Python has on its stack
 
 
@@ -99,9 +100,24 @@ def _diamond(blocks: Any, entries: dict[int, int], label: int) -> _Diamond | Non
     if not all(isinstance(end, ir.Jump) for end in ends) or ends[0].target != ends[1].target:
         return None
     results = [set(_results(way)) for way in ways]
-    if results[0] != results[1] or not all(map(_is_harmless, ways)):
+    if results[0] != results[1] or not all(map(_is_harmless, ways)) or _asks_for_none(blocks[label]):
         return None
     return _Diamond(label, branch.truebr, branch.falsebr, ends[0].target)
+
+
+def _asks_for_none(head: Any) -> bool:
+    """Return whether a branch asks if something is None: Numba then drops one of the ways, which may have no types."""
+    match _last_value(head, head.terminator.cond):
+        case ir.Expr(op="call") as call if len(call.args) == 1:
+            compared = _last_value(head, call.args[0])
+            return isinstance(compared, ir.Expr) and compared.op == "binop" and compared.fn in _IDENTITIES
+        case _:
+            return False
+
+
+def _last_value(block: Any, variable: Any) -> Any:
+    assigned = (each for each in reversed(block.body) if isinstance(each, ir.Assign))
+    return next((each.value for each in assigned if each.target.name == variable.name), None)
 
 
 def _results(way: Any) -> Iterator[str]:
