@@ -17,6 +17,7 @@ is one.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -209,6 +210,7 @@ def sealed_type(kept: Type, number: int) -> Type:
     return KeptType([("kept", kept), (f"function_{number}", types.none)])  # type: ignore[no-untyped-call]
 
 
+@functools.lru_cache(maxsize=256)
 def seal_as(kind: Any) -> Any:
     """A compiled function that makes an object of this type of what is kept."""
     new: Any = structref.new
@@ -218,7 +220,8 @@ def seal_as(kind: Any) -> Any:
         made.kept = value
         return made
 
-    return decorated(seal, {})
+    with COMPILER_LOCK, jit_enabled():
+        return decorated(seal, {})
 
 
 def owner_of(kept: Any) -> int:
@@ -269,7 +272,13 @@ def is_sealed(kept: object) -> bool:
 
 def taken_out(kept: Any) -> tuple[Any, Type]:
     """Return the residuals as Python objects, to be pickled, and their type in compiled code."""
-    return _with_dicts(_Dict.of, decorated(lambda each: each.kept, {})(kept)), kept._type
+    return _with_dicts(_Dict.of, _unsealing()(kept)), kept._type
+
+
+@functools.cache
+def _unsealing() -> Any:
+    with COMPILER_LOCK, jit_enabled():
+        return decorated(lambda each: each.kept, {})
 
 
 def put_back(items: Any, kind: Any) -> Any:
