@@ -3,6 +3,7 @@
 from .alias_checks import (
     also_named as also_named,
     is_folded as is_folded,
+    list_shares_memory as list_shares_memory,
     memory_of as memory_of,
     refuse_if_shared as refuse_if_shared,
     refuse_shared_arguments as refuse_shared_arguments,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 from numba.core import event
 
-from zygote_py import cache, gradient, hessian, pullback
+from zygote_py import DifferentiationError, cache, gradient, hessian, pullback
 from zygote_py.cache import environment, folder
 
 pytestmark = pytest.mark.optimised  # code that is not optimised is not kept
@@ -73,6 +74,42 @@ def test_the_code_of_a_function_counts(place):
     assert pullback(lambda x: x * x, 3.0)[1]() == (6.0,)
     assert pullback(lambda x: x * x + x, 3.0)[1]() == (7.0,)
     assert gradient(lambda x: x * x)(np.float32(3.0)) == 6.0
+
+
+def test_a_module_that_is_loaded_again(place, tmp_path, monkeypatch):
+    text = "from typing import NamedTuple\n\n\nclass Pair(NamedTuple):\n    a: float\n    b: float\n"
+    (tmp_path / "loaded_again.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module = importlib.import_module("loaded_again")
+
+    def f(x):
+        return module.Pair(2.0 * x, 3.0 * x)
+
+    for _ in range(2):
+        value, back = pullback(f, 1.5)
+        assert type(value) is module.Pair
+        assert back(module.Pair(1.0, 0.0)) == (2.0,)
+        importlib.reload(module)
+
+
+def test_a_pickled_pullback_of_a_function_that_has_changed(place):
+    def made_with(n):
+        power = n
+
+        def set_power(value):
+            nonlocal power
+            power = value
+
+        return (lambda x: x**power), set_power
+
+    f, set_power = made_with(2)
+    _, back = pullback(f, 1.5)
+    assert pickle.loads(cloudpickle.dumps(back))() == (3.0,)
+    set_power(3)
+    assert back() == (3.0,)
+    data = cloudpickle.dumps(back)
+    with pytest.raises(DifferentiationError, match="was made with other code or constants than the function has now"):
+        pickle.loads(data)
 
 
 def test_in_threads(place):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.checking.derivatives import check_derivatives
-from zygote_py import gradient, hessian
+from zygote_py import gradient, hessian, value_and_gradient
 
 T = tuple(0.3 + 0.1 * k for k in range(12))
 PAIRS = tuple((0.3 + 0.1 * k, k) for k in range(10))
@@ -57,6 +57,24 @@ def of_pairs(pairs, x):
     return s
 
 
+def assigned_in_the_loop(x, y):
+    v = 1
+    s = 0.0
+    for q in (x, v, y, v):
+        v = x * 0.5
+        s += q * y
+    return s + v
+
+
+def integers_in_between(x, y):
+    v = 1
+    s = 0.0
+    for q in (x, v, y, v, y, v, x, x, v):
+        v = 2.0
+        s += q
+    return s * v
+
+
 @pytest.mark.parametrize(
     ("f", "args"),
     [(summed, (T, 0.9)), (in_several_ways, (T, 0.9)), (made_in_a_loop, (0.4, 3)), (of_constants, (0.7,))],
@@ -64,6 +82,17 @@ def of_pairs(pairs, x):
 )
 def test_loops(f, args):
     check_derivatives(f, *args)
+
+
+@pytest.mark.parametrize("f", [assigned_in_the_loop, integers_in_between])
+def test_a_variable_in_the_tuple_is_assigned_in_the_loop(f):
+    x, y = 0.7, 0.3
+    value, slopes = value_and_gradient(f)(x, y)
+    assert value == pytest.approx(f(x, y), rel=1e-14)
+    for number, slope in enumerate(slopes):
+        step = np.eye(2)[number] * 1e-6
+        expected = (f(x + step[0], y + step[1]) - f(x - step[0], y - step[1])) / 2e-6
+        assert slope == pytest.approx(expected, rel=1e-7)
 
 
 def test_integers_have_no_gradient():

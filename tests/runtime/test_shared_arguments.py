@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 
+import numba
 import numpy as np
 import pytest
 
 from tests.plain import plain
-from zygote_py import gradient
+from zygote_py import gradient, pullback
 from zygote_py.adjoints.routines import is_folded, memory_of, share_memory
 
 
@@ -162,3 +163,22 @@ def test_what_is_folded():
     ]
     for x, expected in cases:
         assert is_folded(x) == expected, (x.shape, x.strides)
+
+
+@pytest.mark.parametrize("in_tuple", [False, True])
+def test_a_pullback_looks_at_the_arrays_of_a_list_and_not_at_its_copies(in_tuple):
+    def plain_list(xs, out):
+        for x in xs:
+            for i in range(len(out)):
+                out[i] += x[i] ** 2
+        return out.sum()
+
+    def in_a_tuple(t, out):
+        return plain_list(t[1], out)
+
+    out = np.array([2.0, 3.0])
+    for made in (list, numba.typed.List):
+        xs = made([np.arange(2.0), out])
+        with pytest.raises(ValueError, match="`out` is written to, and shares memory with an array in"):
+            pullback(in_a_tuple, (1.0, xs), out) if in_tuple else pullback(plain_list, xs, out)
+        np.testing.assert_array_equal(out, [2.0, 3.0])

@@ -19,6 +19,7 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.adjoints import refuse
 from zygote_py.adjoints.analysis import carries_adjoint, element_of, is_float
+from zygote_py.adjoints.routines import list_shares_memory
 from zygote_py.frontend.values import (
     dict_of,
     enum_value,
@@ -84,6 +85,7 @@ def take_arguments(function: Function, given: Sequence[Type], *, copies: bool = 
         type = numba_adapter.typeof(type.value) if isinstance(type, types.Omitted) else type
         if copies and holds_container(type):
             _take_as(function, number, type, _copied_parts)
+            _check_originals(function, function.params[number], param.type)
         elif _is_converted(type):
             _take_as(function, number, type, _parts)
 
@@ -94,6 +96,41 @@ def _take_as(function: Function, number: int, type: Type, convert: _Convert) -> 
     function.params[number] = new = Param(type, param.hint, param.loc)
     with inserting(function.entry) as b:
         replace_uses(function, {param: convert(b, new, param.type)})
+
+
+def _check_originals(function: Function, given: Param, kind: Type) -> None:
+    """Let checks that arrays share no memory with those in a list look at the list that is given, not at its copy."""
+    checks = [instr for instr in function.entry.instrs if instr.op is list_shares_memory]
+    if not checks:
+        return
+    with inserting(function.entry) as b:
+        own = _parts(b, given, kind)
+
+        def original(operand: Operand) -> Operand | None:
+            match operand:
+                case Instr(op=ops.getitem, args=(whole, Const(value=int(number)))):
+                    found = original(whole)
+                    return None if found is None else b.item(found, number)
+                case Instr() if _is_made_of(operand, given) and operand.type == kind:
+                    return own
+            return None
+
+        for check in checks:
+            lies, values = check.args
+            found = original(values)
+            if found is not None:
+                check.args = (lies, found)
+
+
+def _is_made_of(value: Instr, given: Param) -> bool:
+    """Return whether the parts of a value come from an argument."""
+    work: list[Operand] = [value]
+    while work:
+        each = work.pop()
+        if each is given:
+            return True
+        work += each.args if isinstance(each, Instr) else ()
+    return False
 
 
 def _is_converted(type: Type) -> bool:

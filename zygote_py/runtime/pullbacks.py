@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 from numba import types
 
 from zygote_py import compiler, numba_adapter
+from zygote_py.adjoints import DifferentiationError
 from zygote_py.adjoints.analysis import carries_adjoint
 from zygote_py.base import Capture
 from zygote_py.cache import Found, Kernel, Link, find, loaded, pickled_in, text_of_pickled
@@ -156,7 +158,14 @@ class Pullback:
         kernel = self._kernel
         sealed = numba_adapter.is_sealed(self._kept)
         kept = sealed, numba_adapter.taken_out(self._kept) if sealed else self._kept
-        return _restored, (_pullback_of(*kernel.of), kernel.argument_types, self._args, self._value, kept)
+        return _restored, (
+            _pullback_of(*kernel.of),
+            kernel.argument_types,
+            kernel.number,
+            self._args,
+            self._value,
+            kept,
+        )
 
     @property
     def written(self) -> tuple[str, ...]:
@@ -193,6 +202,9 @@ class Pullback:
         return tuple(map(as_record, result, kinds)) if holds_record(kinds) else result
 
 
+_COMMENT = re.compile(r"  # .*")  # which tell where the function is
+
+
 class PullbackKernel(Kernel):
     """The code for one signature: `function` returns the value and the saved values, `back` takes these and seeds."""
 
@@ -212,7 +224,7 @@ class PullbackKernel(Kernel):
         self._modules = modules
         self._options = request.options
         # The same for the same code, so that its machine code may be kept: it is part of the type of what is saved.
-        content = "".join([*(each.source for each in modules), *map(str, argument_types)])
+        content = "".join([*(_COMMENT.sub("", each.source) for each in modules), *map(str, argument_types)])
         self.number = int(hashlib.sha256(content.encode()).hexdigest()[:15], 16)
         super().__init__(modules[1].standalone, hidden, frozen, self._sealed, compiled)
 
@@ -355,11 +367,21 @@ class PullbackForm(Form):
 
 
 def _restored(
-    of: DerivativeFunction[..., Any], argument_types: tuple[Type, ...], args: tuple[Any, ...], value: Any, kept: Any
+    of: DerivativeFunction[..., Any],
+    argument_types: tuple[Type, ...],
+    number: int,
+    args: tuple[Any, ...],
+    value: Any,
+    kept: Any,
 ) -> Pullback:
-    """Return a pullback that was pickled."""
+    """Return a pullback that was pickled. Raises DifferentiationError if its function is another by now."""
     _, kernel = _pullback_of(of.function, of.captured_count)._compile(argument_types)
-    assert isinstance(kernel, PullbackKernel)
+    if not isinstance(kernel, PullbackKernel) or kernel.number != number:
+        raise DifferentiationError(
+            f"the pullback of `{getattr(of.primal, '__name__', of.primal)}` was made with other code or constants than "
+            "the function has now",
+            hint="pickle it before captured variables change, as those of a loop do",
+        )
     sealed, items = kept
     return Pullback(kernel, args, value, numba_adapter.put_back(*items) if sealed else items)
 

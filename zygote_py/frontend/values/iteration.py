@@ -12,6 +12,7 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import Any
 
 from numba import types
 
@@ -120,11 +121,14 @@ def dim(emit: Emitter, array: Operand, axis: int) -> Operand:
 def pick(bundle: LoweredValue, index: Operand, emit: Emitter, type: Type | None = None) -> LoweredValue:
     """Return the component of a tuple with a number known only at run time, which has this type, if one is given."""
     parts = components(bundle)
-    possible = [part for part in parts if part.type == type]
-    if len(possible) == 1:
-        return possible[0]
-    if possible:
-        parts = tuple(part if part.type == type else possible[0] for part in parts)
+    if type is not None:
+        # Numba takes a variable for what it holds at any time: an integer in the tuple may count as a float.
+        converted = [_converted(part, type, emit) for part in parts]
+        possible = [part for part in converted if part is not None]
+        if len(possible) == 1:
+            return possible[0]
+        if possible:
+            parts = tuple(possible[0] if part is None else part for part in converted)
     if not parts:
         return bundle  # the loop over it runs no iteration
     leaves = (
@@ -132,6 +136,26 @@ def pick(bundle: LoweredValue, index: Operand, emit: Emitter, type: Type | None 
         for leaf, *choices in zip(leaves_of(parts[0].type), *(part.leaves for part in parts), strict=True)
     )
     return LoweredValue(parts[0].type, tuple(leaves))
+
+
+def _converted(part: LoweredValue, type: Type, emit: Emitter) -> LoweredValue | None:
+    """Return a component of a tuple as one of this type; None if it cannot be one."""
+    if part.type == type:
+        return part
+    own = types.unliteral(part.type)
+    if own == type:
+        return LoweredValue(type, part.leaves)
+    is_wider = isinstance(type, types.Number) and (own == types.boolean or isinstance(own, types.Number))
+    if not is_wider or _RANK.index(_kind(own)) > _RANK.index(_kind(type)) or len(part.leaves) != 1:
+        return None
+    return LoweredValue(type, (emit.cast(part.leaves[0], type),))
+
+
+_RANK = (types.Boolean, types.Integer, types.Float, types.Complex)
+
+
+def _kind(type: Type) -> Any:
+    return next(kind for kind in _RANK if isinstance(type, kind))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

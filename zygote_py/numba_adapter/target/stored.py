@@ -14,14 +14,16 @@ import io
 import itertools
 import pickle
 import re
+import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import FunctionType
 from typing import Any, Protocol
 
 import llvmlite.binding as llvm
 import numba
+from numba import types
 
 from zygote_py.numba_adapter.base import SMALLEST_NUMBER
 from zygote_py.numba_adapter.base.internals import (
@@ -103,6 +105,8 @@ class Stored(_Cache):
             return None
         name = code.name_of(signature, _machine(target_context))
         holder = known = _held.get(name)
+        if known is not None and not all(map(_is_present, _classes_in(known.result.signature))):
+            return None
         if holder is None and (data := code.read(name)) is not None:
             with suppress(Exception):  # of any kind: a file may hold anything
                 holder = _read(data, target_context)
@@ -128,6 +132,26 @@ class Stored(_Cache):
             code.write(name, written)
             _held[name] = holder = _Holder(data, ())
             self._holders.append(holder)
+
+
+def _classes_in(kind: Any) -> Iterator[type]:
+    """Yield the classes of structures in a type, or a signature."""
+    if isinstance(kind, templates.Signature):
+        for each in (kind.return_type, *kind.args):
+            yield from _classes_in(each)
+    elif isinstance(kind, types.BaseTuple):
+        if isinstance(cls := getattr(kind, "instance_class", None), type):
+            yield cls
+        for each in getattr(kind, "types", ()):
+            yield from _classes_in(each)
+
+
+def _is_present(cls: type) -> bool:
+    """Return whether a class is still the one of its name: a module that was loaded again has another."""
+    found: Any = sys.modules.get(cls.__module__)
+    for name in cls.__qualname__.split("."):
+        found = getattr(found, name, cls)
+    return found is cls
 
 
 def _argument_types(sig: Any) -> tuple[Any, ...]:
