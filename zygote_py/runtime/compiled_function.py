@@ -127,11 +127,11 @@ class DerivativeFunction(Generic[P, R]):
             if self._bound:
                 self._readers, self._values = (self._is_as_bound, *self._readers), (True, *self._values)
             count = len(self._request.signature.parameters)
-            self._quick = self._finished(passing(now, count) if now.hidden else now.dispatcher, count)
+            self._quick = self._finished(passing(now, count) if now.hidden else now.dispatcher, count, now)
 
-    def _finished(self, function: Callable[..., Any], count: int) -> Callable[..., Any]:
+    def _finished(self, function: Callable[..., Any], count: int, now: Generation) -> Callable[..., Any]:
         """Return the function that calls from Python run, given the compiled function of `count` arguments."""
-        return self._giving_records(self.form.finishing(function, count, self._now.numbered))
+        return self._giving_records(self.form.finishing(function, count, now.numbered))
 
     def _giving_records(self, function: Callable[..., Any]) -> Callable[..., Any]:
         takes_records = any(map(holds_record, self._now.compiled))
@@ -308,7 +308,7 @@ class DerivativeFunction(Generic[P, R]):
                 if numba_adapter.jit_is_disabled():
                     types_ = (*self._types(args), *map(numba_adapter.typeof, captured))
                     return self._giving_records(self._kernel_of(now, types_).interpreted)(*args, *captured)
-                function = self._finished(now.dispatcher or self._dispatcher(now), len(args) + len(captured))
+                function = self._finished(now.dispatcher or self._dispatcher(now), len(args) + len(captured), now)
                 return function(*args, *captured)
             except Outdated:
                 continue

@@ -13,7 +13,7 @@
     b3:
       ...
 
-Each such branch costs Numba four blocks, which its passes go through one by one: a third of the compile time of a
+Each such branch costs Numba four blocks, which its passes go through one by one: a fifth of the compile time of a
 Hessian. Only arithmetic that cannot fail is computed in advance; LLVM does the same in simple cases.
 """
 

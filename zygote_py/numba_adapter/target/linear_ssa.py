@@ -7,9 +7,9 @@
                             y = x.2
 
 Numba goes through the whole function twice for each variable that is assigned more than once. For a function of 600
-statements with 100 such variables that is a fifth of its compile time. The result is the same: a phi where a use needs
-one, by dominance frontiers and liveness (Cytron et al., "Efficiently computing static single assignment form and the
-control dependence graph", 1991). Sets of variables are ints with one bit per variable.
+statements with 100 such variables that is a seventh of its compile time. The result is the same: a phi where a use
+needs one, by dominance frontiers and liveness (Cytron et al., "Efficiently computing static single assignment form and
+the control dependence graph", 1991). Sets of variables are ints with one bit per variable.
 """
 
 from __future__ import annotations
