@@ -41,6 +41,8 @@ from zygote_py import numba_adapter
 DEFAULT_SIZE = 512  # megabytes
 _OWN = re.compile(r"[0-9a-f]{40}(\.[0-9a-f]{16})?\.(py|code|helper)(\.\w+\.tmp)?")
 _LONGEST = 3600.0  # seconds that writing a file may take
+_CHECKED_EACH = 0.01  # of the size: this much is written between two looks at all files
+_unchecked: dict[Path, float] = {}  # bytes written by this process since it looked
 _OFF = ("0", "off", "no", "false")
 
 
@@ -95,7 +97,11 @@ class Folder:
                 if temporary:
                     _delete(temporary)
                 return False
-        self._keep_small(name)
+        written = _unchecked.get(self.path, float("inf")) + len(data)
+        if written > _CHECKED_EACH * self.most_bytes:
+            self._keep_small(name)
+            written = 0.0
+        _unchecked[self.path] = written
         return True
 
     def info(self) -> Info:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dis
 import functools
 import re
+import sys
 from collections.abc import Iterator
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
@@ -147,6 +148,8 @@ class _Content:
                 raise Unknown(function.__name__)
             if not isinstance(home, str) or home.partition(".")[0] not in VERSIONED:
                 raise Unknown(f"{function.__qualname__} of {home}")
+            if function.__globals__ is not getattr(sys.modules.get(home), "__dict__", None):  # it was made of text, with others
+                raise Unknown(f"{function.__qualname__}, whose global variables are not those of {home}")
             self.words += "function", home, function.__qualname__, code.co_firstlineno
         self._code(code)
         self.value(function.__defaults__)

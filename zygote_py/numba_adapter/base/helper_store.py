@@ -15,6 +15,7 @@ before the code itself is loaded, or raises OSError: to Numba a missing file, up
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import hashlib
@@ -79,15 +80,33 @@ def begin_helpers() -> None:
 
 def key_of(function: Any, arguments: tuple[Any, ...], flags: Any, more: object) -> str | None:
     """Return the key of a compiled function; None if it cannot be kept."""
+    machine = cpu_target.target_context.codegen().magic_tuple()
+    return _key(function, arguments, [machine, sorted(map(_option, flags.values().items())), more])
+
+
+def _key(function: Any, arguments: tuple[Any, ...], more: list[object]) -> str | None:
     if _present is None:
         return None
     try:
         words = [_described(function), *(word for each in arguments for word in words_of_type(each))]
     except Unknown:
         return None
-    machine = cpu_target.target_context.codegen().magic_tuple()
-    words += [_present.environment, machine, sorted(map(_option, flags.values().items())), more]
-    return hashlib.sha256(repr(words).encode()).hexdigest()[:40]
+    return hashlib.sha256(repr([*words, _present.environment, *more]).encode()).hexdigest()[:40]
+
+
+def result_type(function: Any, arguments: tuple[Any, ...], infer: Callable[[], Any]) -> Any:
+    """Return the type of the result of a function, as it is kept, or as `infer` finds it."""
+    key = _key(function, arguments, ["type"])
+    if key is None or _present is None:
+        return infer()
+    place = _present.place
+    if (data := place.read(_file(key))) is not None:
+        with contextlib.suppress(Exception):  # of any kind: a file may hold anything
+            return pickle.loads(data)
+    found = infer()
+    with contextlib.suppress(Exception):  # what cannot be pickled
+        place.write(_file(key), _pickled(found))
+    return found
 
 
 def _option(option: tuple[str, Any]) -> str:
@@ -143,8 +162,7 @@ def keep(key: str, result: Any) -> Any:
     needed = sorted({each.name for each in symbols if each.is_declaration and not each.name.startswith("llvm.")})
     kept = is_called, code, description, result.signature, environments, needed
     try:
-        data = pickle.dumps(kept)
-        _check_pickled(data)
+        data = _pickled(kept)
     except Exception:  # what cannot be pickled
         return result
     _present.place.write(_file(key), data)
@@ -154,10 +172,12 @@ def keep(key: str, result: Any) -> Any:
     return _read(key, data) or result
 
 
-def _check_pickled(data: bytes) -> None:
-    """Raise PicklingError if something is of the main program, which another process has otherwise."""
+def _pickled(value: object) -> bytes:
+    """Pickle a value. Raises PicklingError if something is of the main program, which another process has otherwise."""
+    data = pickle.dumps(value)
     if b"__main__" in data:
         raise pickle.PicklingError("something of the main program")
+    return data
 
 
 def _file(key: str) -> str:

@@ -29,6 +29,7 @@ from zygote_py.numba_adapter.base.internals import (
     make_concrete_template,
     signature,
 )
+from zygote_py.numba_adapter.base.helper_store import begin_helpers, result_type
 from zygote_py.numba_adapter.base.linked_only import LinkedFlags
 
 _HASH = hash(compiler.Flags())  # that of all flags: only the names of options count in it
@@ -53,6 +54,8 @@ def typed_only(flags: compiler.Flags | None = None) -> Iterator[None]:
     """Within this, dispatchers that Numba asks for their signature do not compile themselves; they inherit `flags`."""
     inherited: Any = _TypesOnly(flags)  # type: ignore[no-untyped-call]
     inherited.nrt = True  # else Numba would refuse to make arrays
+    if not is_typed_only():
+        begin_helpers()
     with ConfigStack().enter(_flags.setdefault(inherited, inherited)):
         yield
 
@@ -66,6 +69,7 @@ _signatures: weakref.WeakKeyDictionary[Any, dict[tuple[Any, ...], Signature]] = 
 
 
 _base: Any = dispatcher._DispatcherBase
+_plain_compiler: Any = vars(dispatcher)["_FunctionCompiler"]
 _of_intrinsics: Any = _IntrinsicTemplate
 _compiling, _compiled, _typing = _base.get_call_template, _base.get_overload, _of_intrinsics.generic
 
@@ -80,7 +84,9 @@ def _get_call_template(self: Any, args: Any, kws: Any) -> Any:
         return _compiling(self, args, kws)
     known = _signatures.setdefault(self, {})
     if found not in known:
-        known[found] = _inferred(self, found)
+        infer = functools.partial(_inferred, self, found)
+        is_own = type(self._compiler) is _plain_compiler and self.py_func.__module__.startswith("numba.")
+        known[found] = signature(result_type(self.py_func, found, infer) if is_own else infer(), *found)
     name = self.py_func.__name__
     template = make_concrete_template(f"CallTemplate({name})", key=name, signatures=[known[found]])
     return template, pysig, folded, {}
@@ -109,8 +115,8 @@ def _generic(self: Any, args: Any, kws: Any) -> Any:
 _base.get_call_template, _base.get_overload, _of_intrinsics.generic = _get_call_template, _get_overload, _generic
 
 
-def _inferred(self: Any, args: tuple[Any, ...]) -> Signature:
-    """The signature of a dispatcher for arguments of these types, as its own pipeline finds it."""
+def _inferred(self: Any, args: tuple[Any, ...]) -> Any:
+    """The type of the result of a dispatcher for arguments of these types, as its own pipeline finds it."""
     its = self._compiler
     key = args, None
     if key in its._failed_cache:
@@ -129,7 +135,7 @@ def _inferred(self: Any, args: tuple[Any, ...]) -> Signature:
         except errors.TypingError as error:
             its._failed_cache[key] = error
             raise
-    return signature(found, *args)  # type: ignore[no-any-return]
+    return found
 
 
 @functools.cache

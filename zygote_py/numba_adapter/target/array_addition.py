@@ -8,6 +8,7 @@ types. For other shapes they leave it to Numba, which broadcasts or raises. The 
 
 from __future__ import annotations
 
+import functools
 import operator
 from typing import Any
 
@@ -68,12 +69,13 @@ class AddArrays(IRPass):
             return None
         scope, loc = statement.target.scope, statement.loc
         called, nothing = (ir.Var(scope, f"{statement.target.name}.{name}", loc) for name in ("added", "nothing"))
-        dispatcher_type = types.Dispatcher(function)
+        helper = _helper(function)
+        dispatcher_type = types.Dispatcher(helper)
         call = ir.Expr.call(called, [value.lhs, value.rhs], (), loc)
         typed[called.name], typed[nothing.name] = dispatcher_type, types.none
         state.calltypes[call] = dispatcher_type.get_call_type(state.typingctx, (target, change), {})
         return [
-            ir.Assign(ir.Global(function.py_func.__name__, function, loc), called, loc),
+            ir.Assign(ir.Global(function.__name__, helper, loc), called, loc),
             ir.Assign(call, nothing, loc),
             ir.Assign(value.lhs, statement.target, loc),
         ]
@@ -83,10 +85,11 @@ class AddArrays(IRPass):
 _OPTIONS: dict[str, Any] = {"fastmath": False, "boundscheck": False, "error_model": "numpy"}
 
 
+@functools.cache
 def _helper(function: Any) -> Any:
     made: Any = numba.njit(**_OPTIONS)(function)
     link_only(made, is_helper=True)
     return made
 
 
-_BY_DIMENSION = {1: _helper(_add_to_vector), 2: _helper(_add_to_matrix)}
+_BY_DIMENSION = {1: _add_to_vector, 2: _add_to_matrix}

@@ -1,0 +1,203 @@
+"""Compiled implementations of NumPy's functions on disk: shared by all derivatives, never stale, never needed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.cache.test_cache import COMPILED, READ, Process
+from zygote_py.numba_adapter.base.function_content import Unknown, words_of
+
+pytestmark = pytest.mark.compiled
+
+ANOTHER = """
+    def other(a, b):
+        return np.sum(np.linalg.solve(a, b) ** 2) + 1.0
+
+    df = gradient(other, wrt="b")
+    show(df, df(np.array([[2.0, 1.0], [0.0, 4.0]]), np.array([1.0, 2.0])))
+"""
+# It says too which of Numba's implementations it has compiled.
+PROGRAM = """
+    from numba.core import event
+
+    class Compiled(event.Listener):
+        names = []
+        def on_start(self, event):
+            self.names.append(event.data["dispatcher"].py_func.__qualname__.partition(".")[0])
+        def on_end(self, event):
+            pass
+
+    def loss(s, e, scale):
+        return scale * np.dot(e, np.linalg.solve(s, e))
+
+    df = gradient(loss, wrt=("s", "e"))
+    with event.install_listener("numba:compile", Compiled()):
+        slopes = df(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([1.0, 3.0]), 0.5)
+    print(json.dumps(Compiled.names))
+    show(df, *slopes)
+    try:
+        df(np.zeros((2, 2)), np.array([1.0, 3.0]), 0.5)
+    except np.linalg.LinAlgError:
+        pass
+    else:
+        raise AssertionError("a singular matrix")
+"""
+# With x = s^-1 e: ds = -scale x x^T, de = 2 scale x.
+SLOPES = [[[-0.125, -0.1875], [-0.1875, -0.28125]], [0.5, 0.75]]
+
+
+@pytest.fixture
+def process(tmp_path):
+    return Process(tmp_path)
+
+
+def run(process: Process, **environment: str) -> tuple[list[str], tuple[bool, int]]:
+    """Return what a process has compiled, and how it got the derivative, whose values are as they should be."""
+    *_, names, shown = process.text(PROGRAM, **environment).splitlines()
+    stages, hits, results = json.loads(shown)
+    for found, slope in zip(results, SLOPES, strict=True):
+        np.testing.assert_allclose(found, slope, rtol=1e-14)
+    return json.loads(names), (stages, hits)
+
+
+def test_what_an_unrelated_program_compiled_is_found(process):
+    process.text(ANOTHER)
+    compiled, how = run(process)
+    assert "solve_impl" not in compiled
+    assert how == COMPILED
+    assert run(process) == ([], READ)
+
+
+def test_code_without_its_helpers_is_compiled_again(process):
+    compiled, _ = run(process)
+    assert "solve_impl" in compiled
+    assert run(process)[1] == READ
+    helpers = process.files(".helper")
+    assert helpers
+    for path in helpers:
+        path.unlink()
+    compiled, how = run(process)
+    assert "solve_impl" in compiled
+    assert how == (False, 0)
+    assert run(process)[1] == READ
+
+
+def test_damaged_helpers_are_compiled_again(process):
+    run(process)
+    for path in (*process.files(".helper"), *process.files(".code")):
+        path.write_bytes(path.read_bytes()[:-9] + b"something")
+    assert "solve_impl" in run(process)[0]
+    assert run(process)[1] == READ
+
+
+def test_another_processor_has_its_own(process):
+    run(process)
+    many = len(process.files(".helper"))
+    assert "solve_impl" in run(process, NUMBA_CPU_NAME="generic")[0]
+    assert len(process.files(".helper")) > many
+
+
+@pytest.mark.parametrize("how", ["small", "nowhere", "off"])
+def test_it_works_without_a_place(process, how):
+    (process.folder / "file").touch()
+    environment = {
+        "small": {"ZYGOTE_PY_CACHE_SIZE": "0.02"},
+        "nowhere": {"ZYGOTE_PY_CACHE_DIR": str(process.folder / "file" / "cache")},
+        "off": {"ZYGOTE_PY_CACHE": "0"},
+    }[how]
+    for _ in range(2):
+        assert "solve_impl" in run(process, **environment)[0]
+    assert sum(path.stat().st_size for path in process.files("")) <= 20_000
+
+
+def test_callers_that_numba_caches_find_their_helpers(process):
+    process.write("model.py", "import numpy as np\ndef loss(s, e):\n    return np.dot(e, np.linalg.solve(s, e))\n")
+    process.write(
+        "user.py",
+        """
+        from numba import njit
+        import zygote_py as zg
+        from model import loss
+
+        @njit(cache=True)
+        def slope(s, e):
+            return zg.gradient(loss, wrt="e")(s, e)
+        """,
+    )
+    program = """
+        from user import slope
+        found = slope(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([1.0, 3.0]))
+        print(json.dumps([found.tolist(), sum(slope.stats.cache_hits.values())]))
+    """
+    found = [json.loads(process.text(program).splitlines()[-1]) for _ in range(2)]
+    assert found == [[[1.0, 1.5], 0], [[1.0, 1.5], 1]]
+    for path in process.files(".helper"):
+        path.unlink()
+    assert json.loads(process.text(program).splitlines()[-1]) == [[1.0, 1.5], 0]
+
+
+@pytest.mark.long
+def test_many_first_runs_at_once(process):
+    from concurrent.futures import ThreadPoolExecutor
+
+    def first(number: int) -> list[object]:
+        return json.loads(process.text(PROGRAM, anew=True).splitlines()[-1])[2]
+
+    with ThreadPoolExecutor(6) as pool:
+        for results in pool.map(first, range(6)):
+            for found, slope in zip(results, SLOPES, strict=True):
+                np.testing.assert_allclose(found, slope, rtol=1e-14)
+
+
+# ---------------------------------------------------------------------------------------------- what a function is
+
+
+def emitted(text: str, **names: object):
+    namespace: dict[str, object] = {"np": np, **names}
+    exec(compile(text, "<zygote_py test>", "exec"), namespace)
+    return namespace["f"]
+
+
+def test_emitted_functions_are_described_by_their_code_and_what_they_refer_to():
+    first = emitted("def f(x):\n    return np.sin(x) + g(x)", g=np.cos)
+    same = emitted("\n\ndef f(x):\n    return np.sin(x) + g(x)", g=np.cos)
+    other = emitted("def f(x):\n    return np.sin(x) + g(x)", g=np.tan)
+    constant = emitted("def f(x):\n    return np.sin(x) + 1.0")
+    another = emitted("def f(x):\n    return np.sin(x) + 2.0")
+    assert words_of(first) == words_of(same)
+    assert words_of(first) != words_of(other)
+    assert words_of(constant) != words_of(another)
+
+
+def test_what_another_process_may_have_otherwise_is_unknown():
+    def users(x):
+        return x
+
+    class Strange:
+        pass
+
+    for value in (users, Strange, Strange(), Path()):
+        with pytest.raises(Unknown):
+            words_of(emitted("def f(x):\n    return g(x)", g=value))
+
+
+def test_captured_values_of_implementations_count():
+    from numba.np import arrayobj
+
+    def made(kind: object):
+        code = """
+def outer(kind):
+    def f(x):
+        return kind
+    return f
+f = outer(kind)
+"""
+        return emitted(code, kind=kind)
+
+    assert words_of(made(1)) != words_of(made(2))
+    assert words_of(made((1, np.dtype("f8")))) != words_of(made((1, np.dtype("f4"))))
+    assert words_of(arrayobj.normalize_axis) == words_of(arrayobj.normalize_axis)
