@@ -96,9 +96,7 @@ def slowness_on_face(slowness, axis, i, j, k, di, dj, dk):
 
 @numba.njit
 def in_face(ta, tb, tab, ha, hb, slow):
-    """Return the time of a plane wave in a face: `ta` and `tb` are those at the ends of the edges along both axes, `tab`
-    that at the opposite corner.
-    """
+    """Return the time of a plane wave in a face, for those a step away along each axis and along both."""
     if ta > tb + hb * slow or tb > ta + ha * slow or ta < tab or tb < tab:
         return FAR
     pa = tb - ta - tab

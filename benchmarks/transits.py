@@ -2,11 +2,11 @@
 
     log_likelihood(parameters, times, fluxes, exposure)
 
-The intensity of the star at the distance r from its center is 1 - c (1 - (1 - r^2)^(alpha / 2)). The light that a planet
-of the radius k, in those of the star, covers at the distance z is that of the algorithm "qpower2": P. Maxted and S. Gill,
-"qpower2: A fast and accurate algorithm for the computation of exoplanet transit light curves with the power-2
-limb-darkening law", Astronomy & Astrophysics 622, A33 (2019). It expands the intensity around points of the covered
-area, with an error of less than 1e-4 of the star's light for k < 0.2.
+The intensity of the star at the distance r from its center is 1 - c (1 - (1 - r^2)^(alpha / 2)). The light that a
+planet of the radius k covers at the distance z, both in radii of the star, is that of the algorithm "qpower2" in
+P. Maxted and S. Gill, "qpower2: A fast and accurate algorithm for the computation of exoplanet transit light curves
+with the power-2 limb-darkening law", Astronomy & Astrophysics 622, A33 (2019). It expands the intensity around points
+of the covered area, with an error of less than 1e-4 of the star's light for k < 0.2.
 
 This module does not import zygote_py or compile anything.
 """
