@@ -49,7 +49,7 @@ def mean_at_transit(e, omega):
 
 @numba.njit
 def separation(time, epoch, period, axis, impact, e, omega):
-    """Return the distance of the centers in the sky, in radii of the star; negative if the planet is behind the star.
+    """Return the distance of the centers in the sky, in radii of the star; negative while the star hides the planet.
 
     `axis` is the semi-major axis, `impact` the distance at the time `epoch` of transit.
     """
