@@ -16,7 +16,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from benchmarks import array_programs, programs
+from benchmarks import array_programs, eikonal, programs, transits
 from benchmarks.second_programs import rosenbrock
 
 Program = tuple[Callable[..., float], tuple[Any, ...]]
@@ -199,6 +199,8 @@ ROWS: Mapping[str, Row] = {
     "eight": Row("eight arrays written in one loop", lambda: (eight_arrays, _normal(*[(5,)] * 8))),
     "tuple": Row("tuple of 80 items, loop over it", _tuple, hessian=False),
     "egarch": Row("EGARCH likelihood, 35 lines", _egarch),
+    "qpower2": Row("transit light curve, 180 lines", lambda: (transits.log_likelihood, transits.example())),
+    "eikonal": Row("eikonal solver in 3-D, 280 lines", lambda: (eikonal.misfit, eikonal.example()), hessian=False),
     "sincos": Row("`sin(cos(x))`", lambda: (programs.sincos, (0.7,))),
     "pow": Row("`pow`", lambda: (programs.power, (1.001, 20))),
     "logsumexp": Row("LogSumExp by loop", lambda: (programs.logsumexp, _normal((9,)))),

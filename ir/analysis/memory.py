@@ -89,9 +89,12 @@ def effect(instr: Instr) -> Effect:
         return _effect_of_call(instr, instr.op)
     record = ops.of(instr.op)
     found = record.effect
-    is_number = instr.type.__class__ in _NUMBERS
-    if found is Effect.PURE and is_number and all(each.type.__class__ in _NUMBERS for each in instr.args):
-        return found
+    if found is Effect.PURE and instr.type.__class__ in _NUMBERS:
+        for arg in instr.args:  # a generator takes longer
+            if arg.type.__class__ not in _NUMBERS:
+                break
+        else:
+            return found
     if found is Effect.READ and instr.op is ops.getitem:
         source = instr.args[0].type.__class__
         if is_view(instr) or _is_tuple(source):

@@ -46,7 +46,7 @@ class Program:
         self._routines: dict[st.TypedFunction, Routine] = {}
         self.prepared = cache(with_tuples)  # a function as it is lowered: with tuples for lists that are only passed on
         self._survey(root, callees, [])
-        self._choose(root, self._with_callees(caught))
+        self._choose(self._with_callees(caught))
 
     def captured(self, function: st.TypedFunction) -> dict[object, tuple[st.Capture, Type]]:
         """Return the captured variables of a function and those inlined into it, by key, with names of their own."""
@@ -117,7 +117,7 @@ class Program:
         """Return functions together with those that they call."""
         return set(reach(functions, lambda function: self._calls.get(function, ())))
 
-    def _choose(self, root: st.TypedFunction, caught: Collection[st.TypedFunction]) -> None:
+    def _choose(self, caught: Collection[st.TypedFunction]) -> None:
         """Choose the routines; a function called in a `try` is inlined if possible, so that it may raise."""
         given = [each for each in self._calls if each.given is not None]
         called = {part for each in given for part in (each, *each.given.parts)}  # type: ignore[union-attr]
@@ -149,7 +149,8 @@ class Program:
                 self._chosen.add(function)
             return 1 if function in self._chosen else own
 
-        size(root)
+        for function in self._calls:  # also those that only routines call
+            size(function)
 
     def _keep_options(self, caught: Collection[st.TypedFunction]) -> None:
         """Make functions compiled with other options than their callers routines, so that each keeps its options.

@@ -364,6 +364,22 @@ def test_the_source_names_them():
     assert source.count("sq_forward(") == 3
 
 
+def recursive(x, n):
+    return x if n == 0 else sq(0.5 * recursive(x, n - 1)) + sq(0.1 * x)
+
+
+def starts(x, n):
+    return recursive(x, n) + 1.0
+
+
+@pytest.mark.usefixtures("nothing_is_inlined")
+def test_what_only_a_routine_calls_is_a_routine():
+    """`recursive` is a routine whatever its size, and it alone calls `sq`."""
+    source = gradient(starts, wrt="x").source(0.4, 2)
+    assert source.count("def sq_forward(") == 1
+    assert source.count("sq_forward(") == 3
+
+
 @pytest.mark.parametrize("depth", [4, 8, 16])
 def test_a_diamond_of_functions_takes_linear_code(depth):
     """Each level may call the last in two places; inlined, there would be 2**depth of them."""
