@@ -7,7 +7,6 @@ from collections.abc import Callable
 from types import BuiltinFunctionType
 from typing import Any
 
-import numpy as np
 from numba import types
 
 from zygote_py.numba_adapter.base.internals import (
@@ -49,10 +48,7 @@ register_pass(mutates_CFG=True, analysis_only=False)(_TypeInference)
 
 def _resolved(resolve: Callable[..., Any], known: dict[Any, Any], func: Any, args: Any, kws: Any) -> Any:
     """Return the signature of a call."""
-    is_known = isinstance(func, BuiltinFunctionType) or (
-        isinstance(func, types.Function) and isinstance(func.typing_key, np.ufunc)
-    )
-    if kws or not is_known:
+    if kws or not isinstance(func, BuiltinFunctionType | types.Function):
         return resolve(func, args, kws)
     key = id(func), tuple(args)
     found = known.get(key)
