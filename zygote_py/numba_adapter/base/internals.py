@@ -45,12 +45,13 @@ from numba.core.imputils import (
 )
 from numba.core.interpreter import Interpreter
 from numba.core.ir_utils import build_definitions, get_definition, guard
+from numba.core.lowering import Lower
 from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.rewrites.registry import Rewrite, register_rewrite
 from numba.core.runtime.nrt import rtsys
 from numba.core.target_extension import get_local_target
 from numba.core.targetconfig import ConfigStack
-from numba.core.typed_passes import NopythonTypeInference
+from numba.core.typed_passes import NativeLowering, NopythonTypeInference
 from numba.core.typing import npydecl, templates
 from numba.core.typing.templates import (
     AbstractTemplate,
@@ -90,8 +91,11 @@ _LATER = {
     "get_array_index_type": "numba.core.typing.arraydecl",
     # What Numba calls for the length of that array, if the comprehension goes over something else than a range.
     "length_of_iterator": "numba.core.inline_closurecall",
+    "fix_integer_index": "numba.np.arrayobj",
+    "load_item": "numba.np.arrayobj",
     "make_array": "numba.np.arrayobj",
     "populate_array": "numba.np.arrayobj",
+    "store_item": "numba.np.arrayobj",
 }
 
 
@@ -124,6 +128,8 @@ __all__ = [
     "JITCPUCodegen",
     "JITCodeLibrary",
     "LiteralUnroll",
+    "Lower",
+    "NativeLowering",
     "NopythonTypeInference",
     "PassManager",
     "ReconstructSSA",

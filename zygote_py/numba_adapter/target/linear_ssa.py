@@ -27,6 +27,7 @@ from zygote_py.numba_adapter.base.internals import (
     postproc,
     register_pass,
 )
+from zygote_py.numba_adapter.base.ir_walks import used_by
 
 
 @register_pass(mutates_CFG=False, analysis_only=False)
@@ -50,16 +51,6 @@ def make_ssa(blocks: Mapping[int, Any]) -> None:
     found = _Assignments(blocks, graph)
     if found.several:
         _Renaming(blocks, graph, found).run()
-
-
-def used_by(statement: Any) -> list[Any]:
-    """Return the variables that a statement uses."""
-    if not isinstance(statement, ir.Assign):
-        return statement.list_vars()  # type: ignore[no-any-return]
-    value = statement.value
-    if isinstance(value, ir.Var):
-        return [value]
-    return value.list_vars() if isinstance(value, ir.Inst) else []
 
 
 class _Assignments:

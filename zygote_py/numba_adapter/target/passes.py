@@ -12,12 +12,14 @@ from numba import types
 from zygote_py.numba_adapter.base.internals import (
     InlineClosureLikes,
     IRProcessing,
+    NativeLowering,
     NopythonTypeInference,
     PassManager,
     ReconstructSSA,
     compiler,
     register_pass,
 )
+from zygote_py.numba_adapter.lowering.lower import EmittedLowering
 from zygote_py.numba_adapter.target.conditional_expressions import JoinBranches
 from zygote_py.numba_adapter.target.linear_ssa import LinearSSA
 from zygote_py.numba_adapter.target.shared_values import ShareValues
@@ -77,6 +79,7 @@ _OURS = {
     ReconstructSSA: LinearSSA,
     NopythonTypeInference: _TypeInference,
     InlineClosureLikes: _InlineClosures,
+    NativeLowering: EmittedLowering,
 }
 
 
