@@ -83,6 +83,7 @@ from numba.np.ufunc.sigparse import parse_signature
 from numba.stencils.stencil import StencilFunc
 
 _LATER = {
+    "_parse_shape": "numba.np.arrayobj",
     "CFunc": "numba.core.ccallback",
     "cross2d": "numba.np.extensions",
     "to_ctypes": "numba.core.typing.ctypes_utils",

@@ -15,12 +15,12 @@ from numba import types
 from zygote_py.numba_adapter.base import internals
 from zygote_py.numba_adapter.base.internals import cgutils
 
-_KINDS = (types.Integer, types.Float, types.Complex, types.Boolean)
+SCALARS = (types.Integer, types.Float, types.Complex, types.Boolean)
 
 
 def is_element(array: Any, index: Any) -> bool:
     """Return whether an index of a type gives an element of an array of a type, a number or a truth value."""
-    if type(array) is not types.Array or type(array.dtype) not in _KINDS:
+    if type(array) is not types.Array or type(array.dtype) not in SCALARS:
         return False
     indices = tuple(index) if isinstance(index, types.BaseTuple) else (index,)
     return 0 < len(indices) == array.ndim and all(isinstance(each, types.Integer) for each in indices)

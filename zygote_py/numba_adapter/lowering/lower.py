@@ -14,6 +14,7 @@ from numba import types
 from zygote_py.numba_adapter.base import internals
 from zygote_py.numba_adapter.base.internals import Lower, NativeLowering, eh, ir, register_pass
 from zygote_py.numba_adapter.lowering.elements import Fields, address, fields_of, is_element
+from zygote_py.numba_adapter.lowering.native_calls import native_call
 from zygote_py.numba_adapter.lowering.registers import kept_in_registers
 
 _HANDLERS = (eh.exception_check, eh.mark_try_block, eh.end_try_block)
@@ -108,11 +109,19 @@ class EmittedLower(Lower):
             implementation = self._implementations[key] = context.get_function(function, found)
         return context.cast(builder, implementation(builder, values), signature.return_type, resty)
 
+    def _lower_call_normal(self, fnty: Any, expr: Any, signature: Any) -> Any:
+        native = None if expr.kws or expr.vararg or expr.target else native_call(fnty, signature.args)
+        if native is None or native.signature != signature:
+            return super()._lower_call_normal(fnty, expr, signature)
+        args = self.fold_call_args(fnty, signature, expr.args, expr.vararg, expr.kws)
+        return native.lower(self.context, self.builder, signature, args)
+
 
 def _has_handlers(blocks: Any) -> bool:
     """Return whether there are `try` statements, which are left from within any statement."""
     values = (each.value for block in blocks.values() for each in block.find_insts(ir.Assign))
-    return any(isinstance(each, ir.Global | ir.FreeVar) and each.value in _HANDLERS for each in values)
+    globals_ = (each.value for each in values if isinstance(each, ir.Global | ir.FreeVar))
+    return any(each is handler for each in globals_ for handler in _HANDLERS)
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from types import BuiltinFunctionType
 from typing import Any
 
@@ -20,6 +18,7 @@ from zygote_py.numba_adapter.base.internals import (
     register_pass,
 )
 from zygote_py.numba_adapter.lowering.lower import EmittedLowering
+from zygote_py.numba_adapter.lowering.native_calls import native_call
 from zygote_py.numba_adapter.target.conditional_expressions import JoinBranches
 from zygote_py.numba_adapter.target.linear_ssa import LinearSSA
 from zygote_py.numba_adapter.target.shared_values import ShareValues
@@ -28,7 +27,8 @@ from zygote_py.numba_adapter.target.shared_values import ShareValues
 class _TypeInference(NopythonTypeInference):
     """Numba's type inference, with the signature of each operation on values of some types found once.
 
-    Numba tries all that an operator may be for each statement, and adds the same two numbers a hundred times.
+    Numba tries all that an operator may be for each statement, and adds the same two numbers a hundred times. Calls
+    that are lowered here need no function of Numba's.
     """
 
     _name = "zygote_py_TypeInference"
@@ -36,28 +36,42 @@ class _TypeInference(NopythonTypeInference):
     def run_pass(self, state: Any) -> bool:
         """Infer the types of `state`."""
         context = state.typingctx
-        if "resolve_function_type" in vars(context):  # this is within another
-            return super().run_pass(state)  # type: ignore[no-any-return,no-untyped-call]
-        context.resolve_function_type = functools.partial(_resolved, context.resolve_function_type, {})
+        outer = vars(context).get("resolve_function_type")  # not None if this is within another
+        resolution = outer if isinstance(outer, _Resolution) else _Resolution(context)
+        resolution.emitted.append(state.func_ir.func_id)
+        context.resolve_function_type = resolution
         try:
             return super().run_pass(state)  # type: ignore[no-any-return,no-untyped-call]
         finally:
-            del context.resolve_function_type
+            resolution.emitted.pop()
+            if not resolution.emitted:
+                del context.resolve_function_type
 
 
 register_pass(mutates_CFG=True, analysis_only=False)(_TypeInference)
 
 
-def _resolved(resolve: Callable[..., Any], known: dict[Any, Any], func: Any, args: Any, kws: Any) -> Any:
-    """Return the signature of a call."""
-    if kws or not isinstance(func, BuiltinFunctionType | types.Function):
-        return resolve(func, args, kws)
-    key = id(func), tuple(args)
-    found = known.get(key)
-    if found is None:
-        signature = resolve(func, args, kws)
-        found = known[key] = func, signature  # the function stays alive, and so its identity
-    return found[1]
+class _Resolution:
+    """Finds the signatures of calls, each once, in an emitted function and in what is typed for it."""
+
+    def __init__(self, context: Any) -> None:
+        self.emitted: list[Any] = []  # the emitted functions that are being typed, one within the other
+        self._stack = context.callstack
+        self._resolve = context.resolve_function_type
+        self._known: dict[Any, Any] = {}
+
+    def __call__(self, func: Any, args: Any, kws: Any) -> Any:
+        """Return the signature of a call."""
+        if kws or not isinstance(func, BuiltinFunctionType | types.Function):
+            return self._resolve(func, args, kws)
+        is_emitted = self._stack[0].func_id is self.emitted[-1]
+        key = id(func), tuple(args), is_emitted
+        found = self._known.get(key)
+        if found is None:
+            native = native_call(func, tuple(args)) if is_emitted else None
+            signature = native.signature if native is not None else self._resolve(func, args, kws)
+            found = self._known[key] = func, signature  # the function stays alive, and so its identity
+        return found[1]
 
 
 class _InlineClosures(InlineClosureLikes):
