@@ -43,15 +43,18 @@ from numba.core.imputils import (
     lower_constant,
     lower_getattr_generic,
 )
+from numba.core.inline_closurecall import RewriteArrayOfConsts
 from numba.core.interpreter import Interpreter
 from numba.core.ir_utils import build_definitions, get_definition, guard
 from numba.core.lowering import Lower
 from numba.core.registry import CPUDispatcher, cpu_target
-from numba.core.rewrites.registry import Rewrite, register_rewrite
+from numba.core.rewrites.registry import Rewrite, register_rewrite, rewrite_registry
+from numba.core.rewrites.static_getitem import RewriteStringLiteralGetitems, RewriteStringLiteralSetitems
 from numba.core.runtime.nrt import rtsys
 from numba.core.target_extension import get_local_target
 from numba.core.targetconfig import ConfigStack
-from numba.core.typed_passes import NativeLowering, NopythonTypeInference
+from numba.core.transforms import canonicalize_cfg
+from numba.core.typed_passes import NativeLowering, NopythonRewrites, NopythonTypeInference, PreLowerStripPhis
 from numba.core.typing import npydecl, templates
 from numba.core.typing.templates import (
     AbstractTemplate,
@@ -68,6 +71,7 @@ from numba.core.typing.typeof import typeof as numba_typeof
 from numba.core.unsafe import eh
 from numba.core.untyped_passes import (
     DeadBranchPrune,
+    GenericRewrites,
     InlineClosureLikes,
     IRProcessing,
     LiteralUnroll,
@@ -77,6 +81,7 @@ from numba.core.untyped_passes import (
 from numba.core.utils import order_by_target_specificity
 from numba.misc.appdirs import AppDirs
 from numba.np import numpy_support
+from numba.np.ufunc.array_exprs import RewriteArrayExprs
 from numba.np.ufunc.dufunc import DUFunc
 from numba.np.ufunc.gufunc import GUFunc
 from numba.np.ufunc.sigparse import parse_signature
@@ -123,6 +128,7 @@ __all__ = [
     "FunctionIdentity",
     "FunctionPass",
     "GUFunc",
+    "GenericRewrites",
     "IRProcessing",
     "InlineClosureLikes",
     "Interpreter",
@@ -131,10 +137,16 @@ __all__ = [
     "LiteralUnroll",
     "Lower",
     "NativeLowering",
+    "NopythonRewrites",
     "NopythonTypeInference",
     "PassManager",
+    "PreLowerStripPhis",
     "ReconstructSSA",
     "Rewrite",
+    "RewriteArrayExprs",
+    "RewriteArrayOfConsts",
+    "RewriteStringLiteralGetitems",
+    "RewriteStringLiteralSetitems",
     "Signature",
     "StencilFunc",
     "TraceRunner",
@@ -145,6 +157,7 @@ __all__ = [
     "_OverloadAttributeTemplate",
     "_OverloadFunctionTemplate",
     "build_definitions",
+    "canonicalize_cfg",
     "cgutils",
     "compiler",
     "compute_cfg_from_blocks",
@@ -180,6 +193,7 @@ __all__ = [
     "postproc",
     "register_pass",
     "register_rewrite",
+    "rewrite_registry",
     "rtsys",
     "signature",
     "templates",

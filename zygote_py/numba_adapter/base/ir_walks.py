@@ -276,4 +276,14 @@ def used_by(statement: Any) -> list[Any]:
     value = statement.value
     if isinstance(value, ir.Var):
         return [value]
-    return value.list_vars() if isinstance(value, ir.Inst) else []
+    if not isinstance(value, ir.Inst):
+        return []
+    if not isinstance(value, ir.Expr):
+        return value.list_vars()  # type: ignore[no-any-return]
+    found = []
+    for part in value._kws.values():  # Numba's own method looks into each constant
+        if isinstance(part, ir.Var):
+            found.append(part)
+        elif isinstance(part, list | tuple | dict | ir.Inst):
+            found += value._rec_list_vars(part)
+    return found

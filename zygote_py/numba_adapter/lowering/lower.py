@@ -30,9 +30,11 @@ class EmittedLower(Lower):
         self._fields: dict[str, Fields] = {}
 
     def _find_singly_assigned_variable(self) -> None:
-        super()._find_singly_assigned_variable()
-        if not (self.func_ir.func_id.is_generator or self._disable_sroa_like_opt or _has_handlers(self.blocks)):
-            self._singly_assigned_vars |= kept_in_registers(self.blocks, self._counts_references)
+        if self.func_ir.func_id.is_generator or self._disable_sroa_like_opt or _has_handlers(self.blocks):
+            super()._find_singly_assigned_variable()
+            return
+        self._singly_assigned_vars = kept_in_registers(self.blocks, self._counts_references)
+        self._blk_local_varmap: dict[str, Any] = {}
 
     def _counts_references(self, name: str) -> bool:
         return self.context.data_model_manager[self.typeof(name)].contains_nrt_meminfo()  # type: ignore[no-any-return]

@@ -102,7 +102,7 @@ _KNOWN: dict[Any, Callable[[tuple[Any, ...]], NativeCall | None]] = {
 
 
 def _is_shape(given: Any) -> bool:
-    return given == types.intp or isinstance(given, types.UniTuple) and given.dtype == types.intp and given.count > 0
+    return given == types.intp or (isinstance(given, types.UniTuple) and given.dtype == types.intp and given.count > 0)
 
 
 def _allocated(context: Any, builder: Any, kind: Any, shapes: list[Any], fill: bool) -> Any:

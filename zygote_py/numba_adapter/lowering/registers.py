@@ -43,13 +43,13 @@ def kept_in_registers(blocks: Mapping[int, Any], counts_references: Callable[[st
         for statement in block.body:
             if isinstance(statement, ir.Del):
                 bit = bits.get(statement.value, 0)
-                if bit & counted & ~surely or bit & counted and homes[statement.value] > label:
+                if bit & counted & ~surely or (bit & counted and homes[statement.value] > label):
                     refused |= bit
                 surely, perhaps = surely & ~bit, perhaps & ~bit
                 continue
             for used in used_by(statement):
                 bit = bits.get(used.name, 0)
-                if bit & ~assigned or bit and homes[used.name] > label:
+                if bit & ~assigned or (bit and homes[used.name] > label):
                     refused |= bit
             if isinstance(statement, ir.Assign):
                 bit = bits.get(statement.target.name, 0)

@@ -8,7 +8,6 @@ from typing import Any
 from numba import types
 
 from zygote_py.numba_adapter.base.internals import (
-    InlineClosureLikes,
     IRProcessing,
     NativeLowering,
     NopythonTypeInference,
@@ -20,6 +19,7 @@ from zygote_py.numba_adapter.base.internals import (
 from zygote_py.numba_adapter.lowering.lower import EmittedLowering
 from zygote_py.numba_adapter.lowering.native_calls import native_call
 from zygote_py.numba_adapter.target.conditional_expressions import JoinBranches
+from zygote_py.numba_adapter.target.lean_passes import LEAN
 from zygote_py.numba_adapter.target.linear_ssa import LinearSSA
 from zygote_py.numba_adapter.target.shared_values import ShareValues
 
@@ -40,12 +40,13 @@ class _TypeInference(NopythonTypeInference):
         resolution = outer if isinstance(outer, _Resolution) else _Resolution(context)
         resolution.emitted.append(state.func_ir.func_id)
         context.resolve_function_type = resolution
+        context.resolve_setitem = resolution.of_setitem
         try:
             return super().run_pass(state)  # type: ignore[no-any-return,no-untyped-call]
         finally:
             resolution.emitted.pop()
             if not resolution.emitted:
-                del context.resolve_function_type
+                del context.resolve_function_type, context.resolve_setitem
 
 
 register_pass(mutates_CFG=True, analysis_only=False)(_TypeInference)
@@ -58,6 +59,7 @@ class _Resolution:
         self.emitted: list[Any] = []  # the emitted functions that are being typed, one within the other
         self._stack = context.callstack
         self._resolve = context.resolve_function_type
+        self._resolve_setitem = context.resolve_setitem
         self._known: dict[Any, Any] = {}
 
     def __call__(self, func: Any, args: Any, kws: Any) -> Any:
@@ -73,26 +75,18 @@ class _Resolution:
             found = self._known[key] = func, signature  # the function stays alive, and so its identity
         return found[1]
 
+    def of_setitem(self, target: Any, index: Any, value: Any) -> Any:
+        """Return the signature of `target[index] = value`."""
+        key = target, index, value
+        if key not in self._known:
+            self._known[key] = self._resolve_setitem(target, index, value)
+        return self._known[key]
 
-class _InlineClosures(InlineClosureLikes):
-    """Numba's pass, for functions with comprehensions: others it only goes through."""
-
-    _name = "zygote_py_InlineClosures"
-
-    def run_pass(self, state: Any) -> bool:
-        """Inline the closures of `state`."""
-        blocks = state.func_ir.blocks.values()
-        if any(each.op == "make_function" for block in blocks for each in block.find_exprs()):
-            return super().run_pass(state)  # type: ignore[no-any-return,no-untyped-call]
-        return False
-
-
-register_pass(mutates_CFG=True, analysis_only=False)(_InlineClosures)
 
 _OURS = {
+    **LEAN,
     ReconstructSSA: LinearSSA,
     NopythonTypeInference: _TypeInference,
-    InlineClosureLikes: _InlineClosures,
     NativeLowering: EmittedLowering,
 }
 
