@@ -43,7 +43,6 @@ from numba.core.imputils import (
     lower_constant,
     lower_getattr_generic,
 )
-from numba.core.inline_closurecall import RewriteArrayOfConsts
 from numba.core.interpreter import Interpreter
 from numba.core.ir_utils import build_definitions, get_definition, guard
 from numba.core.lowering import Lower
@@ -88,6 +87,7 @@ from numba.np.ufunc.sigparse import parse_signature
 from numba.stencils.stencil import StencilFunc
 
 _LATER = {
+    "RewriteArrayOfConsts": "numba.core.inline_closurecall",
     "_parse_shape": "numba.np.arrayobj",
     "CFunc": "numba.core.ccallback",
     "cross2d": "numba.np.extensions",
@@ -144,7 +144,6 @@ __all__ = [
     "ReconstructSSA",
     "Rewrite",
     "RewriteArrayExprs",
-    "RewriteArrayOfConsts",
     "RewriteStringLiteralGetitems",
     "RewriteStringLiteralSetitems",
     "Signature",

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from zygote_py.numba_adapter.base import internals
 from zygote_py.numba_adapter.base.internals import (
     GenericRewrites,
     InlineClosureLikes,
@@ -17,7 +18,6 @@ from zygote_py.numba_adapter.base.internals import (
     NopythonRewrites,
     PreLowerStripPhis,
     RewriteArrayExprs,
-    RewriteArrayOfConsts,
     RewriteStringLiteralGetitems,
     RewriteStringLiteralSetitems,
     canonicalize_cfg,
@@ -98,7 +98,7 @@ class _Rewrites(NopythonRewrites):
 def _may_match(state: Any) -> bool:
     blocks = state.func_ir.blocks
     for kind in rewrite_registry.rewrites["after-inference"]:
-        if kind is RewriteArrayOfConsts:
+        if kind is internals.RewriteArrayOfConsts:
             if any(each.op == "build_list" for block in blocks.values() for each in block.find_exprs()):
                 return True
         elif kind in _ONLY_LOOK:
