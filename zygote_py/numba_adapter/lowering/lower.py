@@ -25,6 +25,7 @@ class EmittedLower(Lower):
 
     def init(self) -> None:
         """Prepare."""
+        self._counts: dict[Any, bool] = {}  # whether values of a type count references
         super().init()
         self._implementations: dict[Any, Any] = {}
         self._fields: dict[str, Fields] = {}
@@ -33,11 +34,30 @@ class EmittedLower(Lower):
         if self.func_ir.func_id.is_generator or self._disable_sroa_like_opt or _has_handlers(self.blocks):
             super()._find_singly_assigned_variable()
             return
-        self._singly_assigned_vars = kept_in_registers(self.blocks, self._counts_references)
+        kept = kept_in_registers(self.blocks, lambda name: self._counts_references(self.typeof(name)))
+        self._singly_assigned_vars = kept
         self._blk_local_varmap: dict[str, Any] = {}
 
-    def _counts_references(self, name: str) -> bool:
-        return self.context.data_model_manager[self.typeof(name)].contains_nrt_meminfo()  # type: ignore[no-any-return]
+    def _counts_references(self, kind: Any) -> bool:
+        found = self._counts.get(kind)
+        if found is None:
+            found = self._counts[kind] = self.context.data_model_manager[kind].contains_nrt_meminfo()
+        return found
+
+    def incref(self, typ: Any, val: Any) -> None:
+        """Count one reference more to what a value refers to."""
+        if self._counts_references(typ):
+            super().incref(typ, val)
+
+    def decref(self, typ: Any, val: Any) -> None:
+        """Count one reference less."""
+        if self._counts_references(typ):
+            super().decref(typ, val)
+
+    def delvar(self, name: str) -> None:
+        """Delete a variable. A value that counts no references has none to drop."""
+        if name not in self._singly_assigned_vars or self._counts_references(self.typeof(name)):
+            super().delvar(name)
 
     def pre_block(self, block: Any) -> None:
         """Begin a block: what was computed in another may not be known in this one."""
