@@ -7,6 +7,7 @@ types.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from numba import types
@@ -17,6 +18,7 @@ from zygote_py.numba_adapter.lowering.elements import Fields, address, fields_of
 from zygote_py.numba_adapter.lowering.native_calls import native_call
 from zygote_py.numba_adapter.lowering.registers import kept_in_registers
 
+_COUNT = types.MemInfoPointer(types.voidptr)
 _HANDLERS = (eh.exception_check, eh.mark_try_block, eh.end_try_block)
 
 
@@ -46,13 +48,24 @@ class EmittedLower(Lower):
 
     def incref(self, typ: Any, val: Any) -> None:
         """Count one reference more to what a value refers to."""
-        if self._counts_references(typ):
-            super().incref(typ, val)
+        for count in self._counts_of(typ, val):
+            super().incref(_COUNT, count)
 
     def decref(self, typ: Any, val: Any) -> None:
         """Count one reference less."""
-        if self._counts_references(typ):
-            super().decref(typ, val)
+        for count in self._counts_of(typ, val):
+            super().decref(_COUNT, count)
+
+    def _counts_of(self, kind: Any, value: Any) -> Iterator[Any]:
+        """Yield where references to the parts of a value are counted. Numba takes all parts of the value first."""
+        if not self._counts_references(kind):
+            return
+        model = self.context.data_model_manager[kind]
+        if model.has_nrt_meminfo():
+            yield model.get_nrt_meminfo(self.builder, value)
+        for part, getter in model.traverse(self.builder):
+            if self._counts_references(part):
+                yield from self._counts_of(part, getter(value))
 
     def delvar(self, name: str) -> None:
         """Delete a variable. A value that counts no references has none to drop."""
