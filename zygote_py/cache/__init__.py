@@ -16,6 +16,7 @@ the cache off, and so does `switch(False)` for the process.
 
 from __future__ import annotations
 
+from zygote_py.cache import helpers as _helpers  # noqa: F401 (says where they are kept)
 from zygote_py.cache.folder import PROCESS, Folder, Info, folder_in_use, folder_named, switch
 from zygote_py.cache.linked import guard_callers
 from zygote_py.cache.records import (

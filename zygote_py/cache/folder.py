@@ -39,7 +39,7 @@ from typing import Protocol
 from zygote_py import numba_adapter
 
 DEFAULT_SIZE = 512  # megabytes
-_OWN = re.compile(r"[0-9a-f]{40}(\.[0-9a-f]{16})?\.(py|code)(\.\w+\.tmp)?")
+_OWN = re.compile(r"[0-9a-f]{40}(\.[0-9a-f]{16})?\.(py|code|helper)(\.\w+\.tmp)?")
 _LONGEST = 3600.0  # seconds that writing a file may take
 _OFF = ("0", "off", "no", "false")
 

@@ -15,7 +15,19 @@ from .decorations import (
     semantic as semantic,
     signatures_of as signatures_of,
 )
-from .function_numbers import SMALLEST_NUMBER as SMALLEST_NUMBER, number_functions as number_functions
+from .function_content import code_text as code_text
+from .function_numbers import (
+    EMITTED as EMITTED,
+    SMALLEST_NUMBER as SMALLEST_NUMBER,
+    number_functions as number_functions,
+)
+from .helper_store import (
+    Helpers as Helpers,
+    are_helpers as are_helpers,
+    environment_named as environment_named,
+    is_loaded as is_loaded,
+    keep_helpers as keep_helpers,
+)
 from .ir_walks import (
     IRPass as IRPass,
     add_argument as add_argument,
@@ -38,7 +50,7 @@ from .ir_walks import (
     rewrite as rewrite,
     statements as statements,
 )
-from .kept_writes import EMITTED as EMITTED, keep_writes as keep_writes
+from .kept_writes import keep_writes as keep_writes
 from .linked_only import link_callees as link_callees, link_only as link_only
 from .messages import (
     check_parameters as check_parameters,

@@ -18,6 +18,7 @@ from typing import Any
 from zygote_py.numba_adapter.base.internals import CPUCallConv, FunctionIdentity
 
 SMALLEST_NUMBER = 1 << 100
+EMITTED = "<zygote_py "  # how the names of emitted files start
 
 
 def number_functions() -> None:

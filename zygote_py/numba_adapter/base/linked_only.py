@@ -13,15 +13,18 @@ called by their addresses, are compiled as otherwise.
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 from zygote_py.base import stage
+from zygote_py.numba_adapter.base.helper_store import begin_helpers, find, keep, key_of
 from zygote_py.numba_adapter.base.internals import (
     BaseContext,
     ConfigStack,
     JITCodeLibrary,
     JITCPUCodegen,
+    _Cache,
     _OverloadFunctionTemplate,
     compiler,
     lookup_environment,
@@ -37,8 +40,9 @@ class LinkedFlags(compiler.Flags):
 
     def __init__(self, given: Any = None) -> None:
         super().__init__(given)  # type: ignore[no-untyped-call]
-        # No option, since the name of a function depends on these: in a recursion it must be the same.
+        # No options, since the name of a function depends on these: in a recursion it must be the same.
         self.is_recursive: bool = getattr(given, "is_recursive", False)
+        self.is_helper: bool = getattr(given, "is_helper", False)  # or within one, which is kept with it
 
     def __hash__(self) -> int:
         # Those of functions that are linked only are never equal to others, and looked up as often.
@@ -54,22 +58,28 @@ def link_callees(dispatcher: Any) -> None:
     given = dispatcher._compiler._customize_flags
 
     def customized(flags: Any) -> Any:
+        begin_helpers()
         flags = given(flags)
         return flags if flags.auto_parallel.enabled else _EmittedFlags(flags)  # its parts are called by addresses
 
     dispatcher._compiler._customize_flags = customized
 
 
-def link_only(dispatcher: Any) -> None:
-    """Let a dispatcher be linked only where it is compiled within an emitted function."""
+def link_only(dispatcher: Any, *, is_helper: bool = False) -> None:
+    """Let a dispatcher be linked only where it is compiled within an emitted function.
+
+    A helper is the same for all emitted functions: it is kept for other processes.
+    """
     given, add = dispatcher._compiler._customize_flags, dispatcher.add_overload
 
     def customized(flags: Any) -> Any:
         flags = given(flags)
-        if not isinstance(ConfigStack.top_or_none(), LinkedFlags):
+        top = ConfigStack.top_or_none()
+        if not isinstance(top, LinkedFlags):
             return flags
         flags = LinkedFlags(flags)
         flags.is_recursive = dispatcher._compiling_counter.counter > 1
+        flags.is_helper = is_helper or top.is_helper
         flags.no_cpython_wrapper = flags.no_cfunc_wrapper = flags.no_compile = True
         return flags
 
@@ -86,6 +96,52 @@ def link_only(dispatcher: Any) -> None:
 
     dispatcher._compiler._customize_flags = customized
     vars(dispatcher)["add_overload"] = adding
+    if is_helper:
+        vars(dispatcher)["_cache"] = _Kept(dispatcher)
+        dispatcher._compiler._compile_core = functools.partial(_compiled_helper, dispatcher._compiler)
+
+
+class _Kept(_Cache):
+    """The cache of a helper's dispatcher, which Numba asks before it compiles."""
+
+    def __init__(self, dispatcher: Any) -> None:
+        self._dispatcher = weakref.ref(dispatcher)
+
+    cache_path = None
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the kept code for argument types, or None."""
+        dispatcher = self._dispatcher()
+        return None if dispatcher is None or (key := _key(dispatcher._compiler, sig)) is None else find(key)
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Do nothing: it has been kept before any caller has seen it."""
+
+    def enable(self) -> None:
+        """Numba may ask for this."""
+
+    def disable(self) -> None:
+        """Numba may ask for this."""
+
+    def flush(self) -> None:
+        """Numba may ask for this."""
+
+
+def _key(compiler_of: Any, arguments: Any) -> str | None:
+    """Return the key of a helper that an emitted function calls; None if it is not to be kept."""
+    top = ConfigStack.top_or_none()
+    if not isinstance(top, LinkedFlags) or top.is_helper or top.is_recursive or not isinstance(arguments, tuple):
+        return None
+    flags: Any = compiler.Flags()
+    compiler_of.targetdescr.options.parse_as_flags(flags, compiler_of.targetoptions)
+    return key_of(compiler_of.py_func, arguments, flags, sorted(compiler_of.locals))
+
+
+def _compiled_helper(compiler_of: Any, arguments: Any, return_type: Any) -> Any:
+    """Compile a helper, and keep it."""
+    key = _key(compiler_of, arguments) if return_type is None else None
+    result = type(compiler_of)._compile_core(compiler_of, arguments, return_type)
+    return result if key is None or result.entry_point is not None else keep(key, result)
 
 
 class _Linked:
@@ -178,8 +234,20 @@ def _compile_subroutine(self: Any, builder: Any, impl: Any, sig: Any, locals: An
     if flags is None:
         flags = LinkedFlags()
         flags.nrt = bool(top.nrt)
+    key = None
+    if isinstance(flags, LinkedFlags) and not (top.is_helper or top.is_recursive or locals):
+        key = key_of(impl, sig.args, flags, (str(sig.return_type), type(self.error_model).__name__))
+        if key is not None and (found := find(key)) is not None:
+            self.active_code_library.add_linking_library(found.library)
+            return found
+    if isinstance(flags, LinkedFlags):
+        flags.is_helper = True
     with ConfigStack().enter(LinkedFlags(top)):
-        return _compile(self, builder, impl, sig, locals, flags)
+        result = _compile(self, builder, impl, sig, locals, flags)
+    if key is not None:
+        result = keep(key, result)
+        self.active_code_library.add_linking_library(result.library)
+    return result
 
 
 @functools.wraps(_decorator)
@@ -190,7 +258,7 @@ def _get_jit_decorator(self: Any) -> Any:
     def linking(**options: Any) -> Callable[[Callable[..., Any]], Any]:
         def decorated(function: Callable[..., Any]) -> Any:
             dispatcher = jitter(**options)(function)
-            link_only(dispatcher)
+            link_only(dispatcher, is_helper=True)
             return dispatcher
 
         return decorated

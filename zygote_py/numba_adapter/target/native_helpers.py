@@ -13,7 +13,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from zygote_py.ir import ops
-from zygote_py.numba_adapter.base import internals
+from zygote_py.numba_adapter.base import code_text, internals
 from zygote_py.numba_adapter.base.internals import cgutils, signature
 
 _SPAN = types.UniTuple(types.int64, 2)
@@ -64,9 +64,4 @@ _NATIVE: dict[Any, Any] = {ops.span_of: _span_of, ops.overlap: _overlap}
 def native(function: Callable[..., object]) -> Any:
     """Return what takes the place of a function of an emitted module; None if nothing does."""
     known = next((each for each in _NATIVE if each.__name__ == function.__name__), None)
-    return _NATIVE[known] if known is not None and _text(known) == _text(function) else None
-
-
-def _text(function: Any) -> tuple[object, ...]:
-    code = function.__code__
-    return code.co_code, code.co_consts, code.co_names, code.co_varnames
+    return _NATIVE[known] if known is not None and code_text(known) == code_text(function) else None

@@ -23,7 +23,8 @@ import numba
 
 from zygote_py.base import execute
 from zygote_py.ir import Type
-from zygote_py.numba_adapter.base import EMITTED, keep_writes, link_callees, link_only, time_compilation
+from zygote_py.ir.ops.helpers import HELPERS
+from zygote_py.numba_adapter.base import EMITTED, code_text, keep_writes, link_callees, link_only, time_compilation
 from zygote_py.numba_adapter.base.internals import CPUDispatcher, Dispatcher, errors
 from zygote_py.numba_adapter.target import records as _records  # noqa: F401 (teaches Numba `ops.array_of_record`)
 from zygote_py.numba_adapter.target.dispatch import is_dispatcher, is_plain
@@ -67,10 +68,17 @@ def entry_of(loaded: Any) -> Callable[..., object]:
     module = entry.__globals__
     for name, each in tuple(module.items()):
         if type(each) is CPUDispatcher and each is not loaded and each.py_func.__globals__ is module:
-            module[name] = native(each.py_func) or _CalledFromCode(
+            called = _Helper if _is_helper(each.py_func) else _CalledFromCode
+            module[name] = native(each.py_func) or called(
                 each.py_func, each.locals, each.targetoptions | _NO_WRAPPERS, EmittedPipeline
             )
     return entry
+
+
+def _is_helper(function: Any) -> bool:
+    """Return whether a function of an emitted module has the text of a helper of this package."""
+    known: Any = HELPERS.get(function.__name__)
+    return known is not None and code_text(known) == code_text(function)
 
 
 def callee(function: Callable[..., object], options: Options) -> Any:
@@ -97,9 +105,11 @@ _NO_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 class _CalledFromCode(CPUDispatcher):
     """A function that runs in the interpreter if Python calls it: what is compiled has no entry for that."""
 
+    _is_helper = False
+
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        link_only(self)
+        link_only(self, is_helper=self._is_helper)
 
     def add_overload(self, cres: Any) -> None:
         """Keep what was compiled for compiled code alone."""
@@ -107,6 +117,12 @@ class _CalledFromCode(CPUDispatcher):
 
     def _compile_for_args(self, *args: Any, **keywords: Any) -> Any:
         return self.py_func
+
+
+class _Helper(_CalledFromCode):
+    """A function of this package, whose text is in an emitted module."""
+
+    _is_helper = True
 
 
 def make_dispatcher(

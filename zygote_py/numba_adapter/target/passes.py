@@ -18,6 +18,7 @@ from zygote_py.numba_adapter.base.internals import (
 )
 from zygote_py.numba_adapter.lowering.lower import EmittedLowering
 from zygote_py.numba_adapter.lowering.native_calls import native_call
+from zygote_py.numba_adapter.target.array_addition import AddArrays
 from zygote_py.numba_adapter.target.conditional_expressions import JoinBranches
 from zygote_py.numba_adapter.target.lean_passes import LEAN
 from zygote_py.numba_adapter.target.linear_ssa import LinearSSA
@@ -104,6 +105,8 @@ class EmittedPipeline(compiler.Compiler):
             made.add_pass(_OURS.get(step, step), description)
             if step is ReconstructSSA:
                 made.add_pass(ShareValues, "constants, functions and tuples once")
+            if step is NopythonTypeInference:
+                made.add_pass(AddArrays, "additions to arrays to calls")
             if step is IRProcessing:
                 made.add_pass(JoinBranches, "conditional expressions to selects")
         made.finalize()

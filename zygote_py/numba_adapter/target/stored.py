@@ -25,11 +25,10 @@ import llvmlite.binding as llvm
 import numba
 from numba import types
 
-from zygote_py.numba_adapter.base import SMALLEST_NUMBER
+from zygote_py.numba_adapter.base import SMALLEST_NUMBER, are_helpers, environment_named, is_loaded
 from zygote_py.numba_adapter.base.internals import (
     AppDirs,
     CompileResult,
-    Environment,
     _Cache,
     imputils,
     lookup_environment,
@@ -164,7 +163,7 @@ def _machine(target_context: Any) -> str:
 
 def _written(result: Any) -> bytes | None:
     library = result.library
-    if result.objectmode or result.lifted or result.reload_init or library.has_dynamic_globals:
+    if result.objectmode or result.lifted or library.has_dynamic_globals or not are_helpers(result.reload_init):
         return None
     module = library._final_module
     symbols = (*module.functions, *module.global_variables)
@@ -203,19 +202,14 @@ class _Pickler(pickle.Pickler):
 def _read(data: bytes, target_context: Any) -> _Holder | None:
     code, description, signature, environments, needed = pickle.loads(data)
     rtsys.initialize(target_context)
-    if not all(map(_is_known, needed)):
+    if not all(map(is_loaded, needed)):
         target_context.refresh()
-        if not all(map(_is_known, needed)):
+        if not all(map(is_loaded, needed)):
             return None
     library = target_context.codegen().unserialize_library(code)
     made = []
     for name, constants in environments:
-        environment = lookup_environment(name)
-        if environment is None:
-            environment = Environment({"__name__": None})
-            environment.consts.extend(constants)
-            environment.env_name = name
-            Environment._memo[name] = environment
+        environment = environment_named(name, constants)
         made.append(environment)
         library.codegen.set_env(name, environment)
     own = next((each for each in made if each.env_name == target_context.get_env_name(description)), None)
@@ -237,10 +231,6 @@ def _read(data: bytes, target_context: Any) -> _Holder | None:
         referenced_envs=tuple(made),
     )
     return _Holder(result, tuple(made))
-
-
-def _is_known(symbol: str) -> bool:
-    return llvm.address_of_symbol(symbol) is not None
 
 
 def _again(result: Any, target_context: Any) -> Any:

@@ -1,0 +1,309 @@
+"""Compiled implementations of NumPy's functions on disk, for all functions that call them.
+
+    keep_helpers(lambda: Helpers(folder, "Numba 0.68.1, NumPy 2.4.6, ..."))
+
+Numba writes NumPy's functions in Python and compiles them anew in each process, which takes longer than anything else
+that an emitted function with linear algebra needs. What emitted functions call directly is kept here: by what it is
+made of (`function_content.py`), the types of its arguments, the flags, the machine and the versions of everything.
+
+A large one is machine code, which is called; LLVM would not inline it either. A small one is kept before it is
+optimised, and linked into its callers as always, so that they are the same functions with this store and without.
+
+A symbol of a large one is the name of its file. Code on disk that calls it carries a `_Needed`, which loads the file
+before the code itself is loaded, or raises OSError: to Numba a missing file, upon which it compiles.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import hashlib
+import pickle
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import llvmlite.binding as llvm
+
+from zygote_py.numba_adapter.base.function_content import Unknown, words_of, words_of_type
+from zygote_py.numba_adapter.base.internals import (
+    CompileResult,
+    Environment,
+    cpu_target,
+    lookup_environment,
+    rtsys,
+)
+
+_MOST_INLINED = 100  # instructions: LLVM does not inline larger functions into several callers
+_SYMBOL = "zygote_py_helper_"
+_UNRESOLVED = ".numba.unresolved"
+_ENVIRONMENT = "_ZN08NumbaEnv"
+_ADDRESS = "numba.dynamic.globals"  # of an object of this process
+_LOCAL = (llvm.Linkage.internal, llvm.Linkage.private)
+
+
+class Place(Protocol):
+    """Where files are kept by name."""
+
+    def read(self, name: str) -> bytes | None:
+        """Return the content of a file; None if there is none."""
+
+    def write(self, name: str, content: bytes) -> bool:
+        """Write a file. Returns whether it was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Helpers:
+    """Where compiled helpers are kept, and what else they depend on."""
+
+    place: Place
+    environment: str
+
+
+_where: Callable[[], Helpers | None] = lambda: None
+_present: Helpers | None = None  # of the compilation that runs
+_loaded: dict[str, Any] = {}  # results in this process by key; they stay
+
+
+def keep_helpers(where: Callable[[], Helpers | None]) -> None:
+    """Let compiled helpers be kept where this function says when a compilation begins."""
+    global _where
+    _where = where
+
+
+def begin_helpers() -> None:
+    """Look where helpers are kept; called when the compilation of an emitted function begins."""
+    global _present
+    _present = _where()
+
+
+def key_of(function: Any, arguments: tuple[Any, ...], flags: Any, more: object) -> str | None:
+    """Return the key of a compiled function; None if it cannot be kept."""
+    if _present is None:
+        return None
+    try:
+        words = [_described(function), *(word for each in arguments for word in words_of_type(each))]
+    except Unknown:
+        return None
+    machine = cpu_target.target_context.codegen().magic_tuple()
+    words += [_present.environment, machine, sorted(map(_option, flags.values().items())), more]
+    return hashlib.sha256(repr(words).encode()).hexdigest()[:40]
+
+
+def _option(option: tuple[str, Any]) -> str:
+    name, value = option
+    return f"{name}={sorted(value.flags) if hasattr(value, 'flags') else value}"
+
+
+def _described(function: Any) -> str:
+    try:
+        known: str = function.__dict__[_DIGEST]
+    except KeyError:
+        known = hashlib.sha256(repr(words_of(function)).encode()).hexdigest()
+        function.__dict__[_DIGEST] = known
+    return known
+
+
+_DIGEST = "_zygote_py_content"
+
+
+def find(key: str) -> Any:
+    """Return what Numba made of a function, in the form that it has in this process; None if it is not kept."""
+    found = _loaded.get(key)
+    if found is None and _present is not None and (data := _present.place.read(_file(key))) is not None:
+        found = _read(key, data)
+    return found
+
+
+def keep(key: str, result: Any) -> Any:
+    """Keep what Numba made of a function. Return what to use of it from now on."""
+    if _present is None:
+        return result
+    library = result.library
+    if result.objectmode or result.lifted or not are_helpers(library._reload_init):
+        return result
+    module = library._get_module_for_linking()
+    symbols = (*module.functions, *module.global_variables)
+    if any(each.name.startswith(_UNRESOLVED) for each in symbols):
+        return result
+    code = _machine_code(key, result, module)
+    is_called = code is not None
+    description = copy.copy(result.fndesc)
+    description.typemap = description.calltypes = description.global_dict = None
+    environments = []
+    if code is None:
+        if any(each.name.startswith(_ADDRESS) for each in symbols):
+            return result
+        code = module.as_bitcode()
+        names = [each.name for each in symbols if each.name.startswith(_ENVIRONMENT)]
+        found = {name: lookup_environment(name) for name in names}
+        environments = [(name, list(each.consts)) for name, each in found.items() if each is not None]
+    else:
+        description.mangled_name = _SYMBOL + key
+    needed = sorted({each.name for each in symbols if each.is_declaration and not each.name.startswith("llvm.")})
+    kept = is_called, code, description, result.signature, environments, needed
+    try:
+        data = pickle.dumps(kept)
+        _check_pickled(data)
+    except Exception:  # what cannot be pickled
+        return result
+    _present.place.write(_file(key), data)
+    if not is_called:
+        _loaded[key] = result._replace(metadata=None)
+        return result
+    return _read(key, data) or result
+
+
+def _check_pickled(data: bytes) -> None:
+    """Raise PicklingError if something is of the main program, which another process has otherwise."""
+    if b"__main__" in data:
+        raise pickle.PicklingError("something of the main program")
+
+
+def _file(key: str) -> str:
+    return f"{key}.helper"
+
+
+# -------------------------------------------------------------------------------------------------------- machine code
+
+
+def _machine_code(key: str, result: Any, module: Any) -> bytes | None:
+    """Return machine code of a function and all that it calls, with one symbol; None if it is small."""
+    if sum(_size(each) for each in module.functions) <= _MOST_INLINED:
+        return None
+    codegen = result.library.codegen
+    module = llvm.parse_bitcode(module.as_bitcode())
+    for each in (*module.functions, *module.global_variables):
+        if not each.is_declaration and each.linkage not in _LOCAL:
+            each.linkage = "internal"
+    entry = module.get_function(result.fndesc.mangled_name)
+    entry.name = _SYMBOL + key
+    entry.linkage = "external"
+    library = codegen.create_library(entry.name)
+    library.is_linked_only = False
+    library._final_module = module
+    library._optimize_functions(module)
+    library._optimize_final_module()
+    module = library._final_module
+    if sum(_size(each) for each in module.functions) <= _MOST_INLINED:
+        return None
+    if any(each.name.startswith((_ENVIRONMENT, _ADDRESS)) for each in module.global_variables):
+        return None  # it asks for Python objects
+    module.verify()
+    return bytes(codegen._tm.emit_object(module))
+
+
+def _size(function: Any) -> int:
+    return sum(1 for block in function.blocks for _ in block.instructions)
+
+
+# ------------------------------------------------------------------------------------------------------------- reading
+
+
+def _read(key: str, data: bytes) -> Any:
+    try:
+        is_called, code, description, signature, environments, needed = pickle.loads(data)
+        context = cpu_target.target_context
+        rtsys.initialize(context)
+        if not all(map(is_loaded, needed)):
+            context.refresh()
+            if not all(map(is_loaded, needed)):
+                return None
+        library = (_called if is_called else _linked)(context.codegen(), key, code)
+    except Exception:  # of any kind: a file may hold anything
+        return None
+    made = []
+    for name, constants in environments:
+        made.append(environment_named(name, constants))
+    result = CompileResult(  # type: ignore[call-arg]
+        typing_context=cpu_target.typing_context,
+        target_context=context,
+        entry_point=None,
+        typing_error=None,
+        type_annotation="",
+        signature=signature,
+        library=library,
+        call_helper=None,
+        environment=None,
+        metadata=None,
+        lifted=(),
+        fndesc=description,
+        objectmode=False,
+        reload_init=[],
+        referenced_envs=tuple(made),
+    )
+    _loaded[key] = result
+    return result
+
+
+def environment_named(name: str, constants: list[object]) -> Any:
+    """Return the environment of a symbol, which is made if there is none."""
+    environment = lookup_environment(name)
+    if environment is None:
+        environment = Environment({"__name__": None})
+        environment.consts.extend(constants)
+        environment.env_name = name
+        Environment._memo[name] = environment
+    return environment
+
+
+def is_loaded(symbol: str) -> bool:
+    """Return whether there is a symbol; machine code of a helper is loaded for it."""
+    if llvm.address_of_symbol(symbol) is not None:
+        return True
+    if _present is None:
+        begin_helpers()
+    return symbol.startswith(_SYMBOL) and find(symbol.removeprefix(_SYMBOL)) is not None
+
+
+def _called(codegen: Any, key: str, code: bytes) -> Any:
+    """Return a library whose function is called by its address."""
+    name = _SYMBOL + key
+    codegen._engine._ee.add_object_file(llvm.ObjectFileRef.from_data(code))
+    codegen._engine.finalize_object()
+    llvm.add_symbol(name, codegen._engine.get_function_address(name))
+    library = codegen.create_library(name)
+    library.is_linked_only = True
+    library._shared_module = _nothing()
+    library._reload_init.add(_Needed(name))
+    library._finalized = True
+    return library
+
+
+def _linked(codegen: Any, key: str, code: bytes) -> Any:
+    """Return a library that is linked into its callers."""
+    library = codegen.create_library(_SYMBOL + key)
+    library.is_linked_only = True
+    library._final_module = llvm.parse_bitcode(code)
+    library._finalized = library._is_bare = True
+    return library
+
+
+@functools.cache
+def _nothing() -> Any:
+    """Return a module that adds nothing to what it is linked into."""
+    return llvm.parse_assembly("declare void @llvm.donothing()")
+
+
+@dataclass(frozen=True, slots=True)
+class _Needed:
+    """A helper that machine code calls; it is pickled with that."""
+
+    symbol: str
+
+    def __call__(self) -> None:
+        """Do nothing: Numba calls objects that are stored with machine code when it has been read."""
+
+    def __reduce__(self) -> Any:
+        return _load_needed, (self.symbol,)
+
+
+def are_helpers(loaded_before: Iterable[object]) -> bool:
+    """Return whether what has to be loaded before some machine code are helpers only."""
+    return all(type(each) is _Needed for each in loaded_before)
+
+
+def _load_needed(symbol: str) -> _Needed:
+    if not is_loaded(symbol):
+        raise OSError(f"{symbol} is not there")
+    return _Needed(symbol)
