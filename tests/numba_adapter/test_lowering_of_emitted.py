@@ -12,9 +12,9 @@ from numba.core import event
 from numba.core.compiler import run_frontend
 from numba.core.runtime import _nrt_python, rtsys
 
-from zygote_py.numba_adapter.lowering.registers import kept_in_registers
-from zygote_py.numba_adapter.target.linear_ssa import make_ssa
-from zygote_py.numba_adapter.target.passes import EmittedPipeline
+from zygote_py.numba_adapter.emitted.linear_ssa import make_ssa
+from zygote_py.numba_adapter.emitted.passes import EmittedPipeline
+from zygote_py.numba_adapter.emitted.registers import kept_in_registers
 
 pytestmark = pytest.mark.compiled
 
@@ -279,6 +279,16 @@ def test_functions_of_numbas_within_are_compiled_by_numba():
         return np.median(x) + np.linspace(0.0, 1.0, 5)[2] + np.full(2, 3.0)[1]
 
     assert numba.njit(f, pipeline_class=EmittedPipeline)(np.arange(5.0)) == f(np.arange(5.0))
+
+
+def test_in_parallel():
+    def f(n):
+        a = np.zeros(n)
+        for i in numba.prange(n):
+            a[i] = max(i, 2) + np.zeros(2)[1]
+        return a
+
+    np.testing.assert_array_equal(numba.njit(f, parallel=True, pipeline_class=EmittedPipeline)(5), [2, 2, 2, 3, 4])
 
 
 def test_which_variables_are_values():

@@ -17,7 +17,7 @@ from numba import types
 
 from zygote_py.numba_adapter.base import internals
 from zygote_py.numba_adapter.base.internals import ConfigStack, cgutils, npydecl, signature
-from zygote_py.numba_adapter.lowering.elements import SCALARS
+from zygote_py.numba_adapter.emitted.elements import SCALARS
 
 _TOO_BIG = "array is too big; `arr.size * arr.dtype.itemsize` is larger than the maximum possible size."
 

@@ -27,7 +27,7 @@ from zygote_py.numba_adapter.base.internals import (
     register_pass,
 )
 from zygote_py.numba_adapter.base.ir_walks import used_by
-from zygote_py.numba_adapter.target.lean_passes import find_lifetimes_later
+from zygote_py.numba_adapter.emitted.lean_passes import find_lifetimes_later
 
 
 @register_pass(mutates_CFG=False, analysis_only=False)

@@ -14,9 +14,9 @@ from numba import types
 
 from zygote_py.numba_adapter.base import internals
 from zygote_py.numba_adapter.base.internals import Lower, NativeLowering, eh, ir, register_pass
-from zygote_py.numba_adapter.lowering.elements import Fields, address, fields_of, is_element
-from zygote_py.numba_adapter.lowering.native_calls import native_call
-from zygote_py.numba_adapter.lowering.registers import kept_in_registers
+from zygote_py.numba_adapter.emitted.elements import Fields, address, fields_of, is_element
+from zygote_py.numba_adapter.emitted.native_calls import native_call
+from zygote_py.numba_adapter.emitted.registers import kept_in_registers
 
 _COUNT = types.MemInfoPointer(types.voidptr)
 _HANDLERS = (eh.exception_check, eh.mark_try_block, eh.end_try_block)
@@ -79,20 +79,21 @@ class EmittedLower(Lower):
 
     def lower_inst(self, inst: Any) -> None:
         """Lower a statement."""
-        if isinstance(inst, ir.StaticSetItem) and is_element(
-            self.typeof(inst.target.name), self.typeof(inst.index_var.name)
-        ):
-            assign = ir.SetItem(inst.target, inst.index_var, inst.value, inst.loc)
-            self.fndesc.calltypes[assign] = self.fndesc.calltypes[inst]
-            inst = assign
-        super().lower_inst(inst)
+        if not (isinstance(inst, ir.StaticSetItem) and self._is_element(inst.target, inst.index_var)):
+            super().lower_inst(inst)
+            return
+        # Numba looks for a function for this index first, and finds none for arrays.
+        self.debuginfo.mark_location(self.builder, self.loc.line)
+        self.notify_loc(self.loc)
+        self.lower_setitem(inst.target, inst.index_var, inst.value, self.fndesc.calltypes[inst])
+
+    def _is_element(self, array: Any, index: Any) -> bool:
+        return index is not None and is_element(self.typeof(array.name), self.typeof(index.name))
 
     def lower_expr(self, resty: Any, expr: Any) -> Any:
         """Lower an expression."""
-        if expr.op == "static_getitem" and expr.index_var is not None:
-            array, index = self.typeof(expr.value.name), self.typeof(expr.index_var.name)
-            if is_element(array, index):
-                return self.lower_getitem(resty, expr, expr.value, expr.index_var, self.fndesc.calltypes[expr])
+        if expr.op == "static_getitem" and self._is_element(expr.value, expr.index_var):
+            return self.lower_getitem(resty, expr, expr.value, expr.index_var, self.fndesc.calltypes[expr])
         return super().lower_expr(resty, expr)
 
     def lower_getitem(self, resty: Any, expr: Any, value: Any, index: Any, signature: Any) -> Any:

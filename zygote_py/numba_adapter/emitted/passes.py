@@ -16,13 +16,13 @@ from zygote_py.numba_adapter.base.internals import (
     compiler,
     register_pass,
 )
-from zygote_py.numba_adapter.lowering.lower import EmittedLowering
-from zygote_py.numba_adapter.lowering.native_calls import native_call
-from zygote_py.numba_adapter.target.array_addition import AddArrays
-from zygote_py.numba_adapter.target.conditional_expressions import JoinBranches
-from zygote_py.numba_adapter.target.lean_passes import LEAN
-from zygote_py.numba_adapter.target.linear_ssa import LinearSSA
-from zygote_py.numba_adapter.target.shared_values import ShareValues
+from zygote_py.numba_adapter.emitted.array_addition import AddArrays
+from zygote_py.numba_adapter.emitted.conditional_expressions import JoinBranches
+from zygote_py.numba_adapter.emitted.lean_passes import LEAN
+from zygote_py.numba_adapter.emitted.linear_ssa import LinearSSA
+from zygote_py.numba_adapter.emitted.lower import EmittedLowering
+from zygote_py.numba_adapter.emitted.native_calls import native_call
+from zygote_py.numba_adapter.emitted.shared_values import ShareValues
 
 
 class _TypeInference(NopythonTypeInference):
@@ -39,7 +39,8 @@ class _TypeInference(NopythonTypeInference):
         context = state.typingctx
         outer = vars(context).get("resolve_function_type")  # not None if this is within another
         resolution = outer if isinstance(outer, _Resolution) else _Resolution(context)
-        resolution.emitted.append(state.func_ir.func_id)
+        is_lowered_here = not state.flags.auto_parallel.enabled
+        resolution.emitted.append(state.func_ir.func_id if is_lowered_here else None)
         context.resolve_function_type = resolution
         context.resolve_setitem = resolution.of_setitem
         try:
