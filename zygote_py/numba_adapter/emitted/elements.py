@@ -22,7 +22,7 @@ def is_element(array: Any, index: Any) -> bool:
     """Return whether an index of a type gives an element of an array of a type, a number or a truth value."""
     if type(array) is not types.Array or type(array.dtype) not in SCALARS:
         return False
-    indices = tuple(index) if isinstance(index, types.BaseTuple) else (index,)
+    indices: tuple[Any, ...] = index.types if isinstance(index, types.BaseTuple) else (index,)
     return 0 < len(indices) == array.ndim and all(isinstance(each, types.Integer) for each in indices)
 
 
@@ -47,7 +47,7 @@ def fields_of(context: Any, builder: Any, kind: Any, value: Any) -> Fields:
 def address(context: Any, builder: Any, kind: Any, fields: Fields, index_type: Any, index: Any) -> Any:
     """Return the address of an element."""
     if isinstance(index_type, types.BaseTuple):
-        index_types, indices = tuple(index_type), cgutils.unpack_tuple(builder, index, len(index_type))
+        index_types, indices = index_type.types, cgutils.unpack_tuple(builder, index, len(index_type))
     else:
         index_types, indices = (index_type,), [index]
     fixed = [

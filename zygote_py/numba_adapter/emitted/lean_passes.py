@@ -92,7 +92,7 @@ class _Rewrites(NopythonRewrites):
 
     def run_pass(self, state: Any) -> bool:
         """Rewrite the IR of `state`."""
-        return _may_match(state) and super().run_pass(state)  # type: ignore[no-any-return,no-untyped-call]
+        return _may_match(state) and super().run_pass(state)  # type: ignore[no-untyped-call]
 
 
 def _may_match(state: Any) -> bool:
@@ -123,7 +123,7 @@ class _InlineClosures(InlineClosureLikes):
         return False
 
 
-LEAN = {
+LEAN: dict[Any, Any] = {
     IRProcessing: _IRProcessing,
     GenericRewrites: _GenericRewrites,
     PreLowerStripPhis: _StripPhis,

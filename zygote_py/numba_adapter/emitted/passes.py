@@ -85,7 +85,7 @@ class _Resolution:
         return self._known[key]
 
 
-_OURS = {
+_OURS: dict[Any, Any] = {
     **LEAN,
     ReconstructSSA: LinearSSA,
     NopythonTypeInference: _TypeInference,
