@@ -15,6 +15,7 @@ from numba import types
 from zygote_py.numba_adapter.base import internals
 from zygote_py.numba_adapter.base.internals import cgutils
 
+_TUPLE: Any = types.BaseTuple
 SCALARS = (types.Integer, types.Float, types.Complex, types.Boolean)
 
 
@@ -22,7 +23,7 @@ def is_element(array: Any, index: Any) -> bool:
     """Return whether an index of a type gives an element of an array of a type, a number or a truth value."""
     if type(array) is not types.Array or type(array.dtype) not in SCALARS:
         return False
-    indices: tuple[Any, ...] = index.types if isinstance(index, types.BaseTuple) else (index,)
+    indices: tuple[Any, ...] = index.types if isinstance(index, _TUPLE) else (index,)
     return 0 < len(indices) == array.ndim and all(isinstance(each, types.Integer) for each in indices)
 
 
@@ -46,7 +47,7 @@ def fields_of(context: Any, builder: Any, kind: Any, value: Any) -> Fields:
 
 def address(context: Any, builder: Any, kind: Any, fields: Fields, index_type: Any, index: Any) -> Any:
     """Return the address of an element."""
-    if isinstance(index_type, types.BaseTuple):
+    if isinstance(index_type, _TUPLE):
         index_types, indices = index_type.types, cgutils.unpack_tuple(builder, index, len(index_type))
     else:
         index_types, indices = (index_type,), [index]
