@@ -13,9 +13,9 @@ from numba.core.analysis import compute_cfg_from_blocks
 from numba.core.untyped_passes import ReconstructSSA
 
 from zygote_py import gradient
-from zygote_py.numba_adapter.target.conditional_expressions import JoinBranches
-from zygote_py.numba_adapter.target.linear_ssa import LinearSSA, make_ssa
-from zygote_py.numba_adapter.target.passes import EmittedPipeline
+from zygote_py.numba_adapter.emitted.conditional_expressions import JoinBranches
+from zygote_py.numba_adapter.emitted.linear_ssa import LinearSSA, make_ssa
+from zygote_py.numba_adapter.emitted.passes import EmittedPipeline
 
 
 def branches(x, n):

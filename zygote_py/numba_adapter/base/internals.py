@@ -45,12 +45,15 @@ from numba.core.imputils import (
 )
 from numba.core.interpreter import Interpreter
 from numba.core.ir_utils import build_definitions, get_definition, guard
+from numba.core.lowering import Lower
 from numba.core.registry import CPUDispatcher, cpu_target
-from numba.core.rewrites.registry import Rewrite, register_rewrite
+from numba.core.rewrites.registry import Rewrite, register_rewrite, rewrite_registry
+from numba.core.rewrites.static_getitem import RewriteStringLiteralGetitems, RewriteStringLiteralSetitems
 from numba.core.runtime.nrt import rtsys
 from numba.core.target_extension import get_local_target
 from numba.core.targetconfig import ConfigStack
-from numba.core.typed_passes import NopythonTypeInference
+from numba.core.transforms import canonicalize_cfg
+from numba.core.typed_passes import NativeLowering, NopythonRewrites, NopythonTypeInference, PreLowerStripPhis
 from numba.core.typing import npydecl, templates
 from numba.core.typing.templates import (
     AbstractTemplate,
@@ -67,6 +70,7 @@ from numba.core.typing.typeof import typeof as numba_typeof
 from numba.core.unsafe import eh
 from numba.core.untyped_passes import (
     DeadBranchPrune,
+    GenericRewrites,
     InlineClosureLikes,
     IRProcessing,
     LiteralUnroll,
@@ -76,12 +80,15 @@ from numba.core.untyped_passes import (
 from numba.core.utils import order_by_target_specificity
 from numba.misc.appdirs import AppDirs
 from numba.np import numpy_support
+from numba.np.ufunc.array_exprs import RewriteArrayExprs
 from numba.np.ufunc.dufunc import DUFunc
 from numba.np.ufunc.gufunc import GUFunc
 from numba.np.ufunc.sigparse import parse_signature
 from numba.stencils.stencil import StencilFunc
 
 _LATER = {
+    "RewriteArrayOfConsts": "numba.core.inline_closurecall",
+    "_parse_shape": "numba.np.arrayobj",
     "CFunc": "numba.core.ccallback",
     "cross2d": "numba.np.extensions",
     "to_ctypes": "numba.core.typing.ctypes_utils",
@@ -90,8 +97,11 @@ _LATER = {
     "get_array_index_type": "numba.core.typing.arraydecl",
     # What Numba calls for the length of that array, if the comprehension goes over something else than a range.
     "length_of_iterator": "numba.core.inline_closurecall",
+    "fix_integer_index": "numba.np.arrayobj",
+    "load_item": "numba.np.arrayobj",
     "make_array": "numba.np.arrayobj",
     "populate_array": "numba.np.arrayobj",
+    "store_item": "numba.np.arrayobj",
 }
 
 
@@ -118,16 +128,24 @@ __all__ = [
     "FunctionIdentity",
     "FunctionPass",
     "GUFunc",
+    "GenericRewrites",
     "IRProcessing",
     "InlineClosureLikes",
     "Interpreter",
     "JITCPUCodegen",
     "JITCodeLibrary",
     "LiteralUnroll",
+    "Lower",
+    "NativeLowering",
+    "NopythonRewrites",
     "NopythonTypeInference",
     "PassManager",
+    "PreLowerStripPhis",
     "ReconstructSSA",
     "Rewrite",
+    "RewriteArrayExprs",
+    "RewriteStringLiteralGetitems",
+    "RewriteStringLiteralSetitems",
     "Signature",
     "StencilFunc",
     "TraceRunner",
@@ -138,6 +156,7 @@ __all__ = [
     "_OverloadAttributeTemplate",
     "_OverloadFunctionTemplate",
     "build_definitions",
+    "canonicalize_cfg",
     "cgutils",
     "compiler",
     "compute_cfg_from_blocks",
@@ -173,6 +192,7 @@ __all__ = [
     "postproc",
     "register_pass",
     "register_rewrite",
+    "rewrite_registry",
     "rtsys",
     "signature",
     "templates",

@@ -267,3 +267,23 @@ def parameters(code: Any) -> list[str]:
     """Return the names of the parameters, the one that takes all further arguments at the end."""
     count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)
     return list(code.co_varnames[:count])
+
+
+def used_by(statement: Any) -> list[Any]:
+    """Return the variables that a statement uses."""
+    if not isinstance(statement, ir.Assign):
+        return statement.list_vars()  # type: ignore[no-any-return]
+    value = statement.value
+    if isinstance(value, ir.Var):
+        return [value]
+    if not isinstance(value, ir.Inst):
+        return []
+    if not isinstance(value, ir.Expr):
+        return value.list_vars()  # type: ignore[no-any-return]
+    found = []
+    for part in value._kws.values():  # Numba's own method looks into each constant
+        if isinstance(part, ir.Var):
+            found.append(part)
+        elif isinstance(part, list | tuple | dict | ir.Inst):
+            found += value._rec_list_vars(part)
+    return found

@@ -26,9 +26,9 @@ from zygote_py.ir import Type
 from zygote_py.ir.ops.helpers import HELPERS
 from zygote_py.numba_adapter.base import EMITTED, code_text, keep_writes, link_callees, link_only, time_compilation
 from zygote_py.numba_adapter.base.internals import CPUDispatcher, Dispatcher, errors
+from zygote_py.numba_adapter.emitted.passes import EmittedPipeline
 from zygote_py.numba_adapter.target import records as _records  # noqa: F401 (teaches Numba `ops.array_of_record`)
 from zygote_py.numba_adapter.target.dispatch import is_dispatcher, is_plain
-from zygote_py.numba_adapter.target.passes import EmittedPipeline
 from zygote_py.numba_adapter.target.stored import Code, Stored
 
 if TYPE_CHECKING:

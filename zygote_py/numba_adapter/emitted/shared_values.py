@@ -17,7 +17,8 @@ from typing import Any
 
 from zygote_py.numba_adapter.base import IRPass
 from zygote_py.numba_adapter.base.internals import ir
-from zygote_py.numba_adapter.target.linear_ssa import used_by, with_names
+from zygote_py.numba_adapter.base.ir_walks import used_by
+from zygote_py.numba_adapter.emitted.linear_ssa import with_names
 
 
 class ShareValues(IRPass):

@@ -24,9 +24,10 @@ from zygote_py.numba_adapter.base.internals import (
     compute_cfg_from_blocks,
     ir,
     ir_utils,
-    postproc,
     register_pass,
 )
+from zygote_py.numba_adapter.base.ir_walks import used_by
+from zygote_py.numba_adapter.emitted.lean_passes import find_lifetimes_later
 
 
 @register_pass(mutates_CFG=False, analysis_only=False)
@@ -40,7 +41,7 @@ class LinearSSA(ReconstructSSA):
         make_ssa(state.func_ir.blocks)
         self._patch_locals(state)  # type: ignore[no-untyped-call]
         state.func_ir._definitions = build_definitions(state.func_ir.blocks)
-        postproc.PostProcessor(state.func_ir).run(emit_dels=False)
+        find_lifetimes_later(state.func_ir)
         return True
 
 
@@ -50,16 +51,6 @@ def make_ssa(blocks: Mapping[int, Any]) -> None:
     found = _Assignments(blocks, graph)
     if found.several:
         _Renaming(blocks, graph, found).run()
-
-
-def used_by(statement: Any) -> list[Any]:
-    """Return the variables that a statement uses."""
-    if not isinstance(statement, ir.Assign):
-        return statement.list_vars()  # type: ignore[no-any-return]
-    value = statement.value
-    if isinstance(value, ir.Var):
-        return [value]
-    return value.list_vars() if isinstance(value, ir.Inst) else []
 
 
 class _Assignments:

@@ -64,7 +64,9 @@ class AddArrays(IRPass):
         if not (isinstance(target, types.Array) and isinstance(change, types.Array)):
             return None
         function = _BY_DIMENSION.get(target.ndim)
-        is_plain = target.ndim == change.ndim and target.dtype == change.dtype and typed[statement.target.name] == target
+        is_plain = (
+            target.ndim == change.ndim and target.dtype == change.dtype and typed[statement.target.name] == target
+        )
         if function is None or not (is_plain and isinstance(target.dtype, types.Float | types.Complex)):
             return None
         scope, loc = statement.target.scope, statement.loc

@@ -1,0 +1,308 @@
+"""The lowering of emitted functions computes what Numba's own does, with the same errors, and frees the same arrays."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numba
+import numpy as np
+import pytest
+from numba.core import event
+from numba.core.compiler import run_frontend
+from numba.core.runtime import _nrt_python, rtsys
+
+from zygote_py.numba_adapter.emitted.linear_ssa import make_ssa
+from zygote_py.numba_adapter.emitted.passes import EmittedPipeline
+from zygote_py.numba_adapter.emitted.registers import kept_in_registers
+
+pytestmark = pytest.mark.compiled
+
+
+def made_in_loops(n):
+    total = 0.0
+    for i in range(n):
+        a = np.ones(i + 1)
+        if i % 3 == 0:
+            continue
+        b = a
+        a = np.zeros(2)
+        a[-1] = b[i]
+        total += a[1] + b[0]
+        if total > 12.0:
+            break
+    else:
+        return total
+    return total + a[-1]
+
+
+def on_one_way(n):
+    if n > 2:
+        a = np.full(3, 2.0)
+        if n > 4:
+            return a[n % 3]
+        total = a[0]
+    else:
+        total = 1.0
+    for i in range(n):
+        if i > 3:
+            return total
+        for j in range(i):
+            total += i * j
+    return total
+
+
+def of_exchanged(n):
+    a, b = np.zeros(2), np.ones(2)
+    for i in range(n):
+        a, b = b, a
+        if i == 3:
+            a = a.copy()
+        a[i % 2] += b[0] + 1.0
+    c = a if n > 2 else b
+    return a[0] + 2.0 * b[0] + 4.0 * c[1]
+
+
+def of_lists(n):
+    kept = [np.zeros(1)]
+    for i in range(n):
+        new = np.full(2, float(i))
+        kept.append(new)
+        if i > 2:
+            kept.pop()
+    t = (kept[-1], n)
+    return t[0][0] + len(kept) + t[1]
+
+
+def with_handler(n):
+    total = 0.0
+    for i in range(n):
+        a = np.ones(2)
+        try:
+            if i == 2:
+                raise ValueError("two")
+            total += a[0]
+        except Exception:
+            total += 10.0 * a[1]
+    return total
+
+
+def of_views(n):
+    a = np.arange(12.0).reshape(3, 4)
+    total = 0.0
+    for i in range(n % 4):
+        for j in range(n % 3):
+            row = a[i % 3]
+            row[j] += 1.0
+            total += a.T[j, i % 3] + row[-1] + a[::2, 1:][-1, -1]
+    return total
+
+
+@pytest.mark.parametrize("f", [made_in_loops, on_one_way, of_exchanged, of_lists, with_handler, of_views])
+def test_variables(f):
+    compiled = numba.njit(f, pipeline_class=EmittedPipeline)
+    compiled(1)
+    _nrt_python.memsys_enable_stats()
+    try:
+        before = rtsys.get_allocation_stats()
+        for n in range(9):
+            assert compiled(n) == f(n), n
+        after = rtsys.get_allocation_stats()
+    finally:
+        _nrt_python.memsys_disable_stats()
+    assert after.alloc > before.alloc or f is on_one_way
+    assert after.alloc - before.alloc == after.free - before.free
+
+
+def element(a, i, value):
+    before = a[i]
+    a[i] = value
+    return before
+
+
+ARRAYS = [
+    np.arange(6.0),
+    np.arange(12.0)[::2],
+    np.arange(6, dtype=np.int32),
+    np.arange(6, dtype=np.uint8),
+    np.array([True, False, True, True, False, True]),
+    np.arange(6) * (1.0 + 2.0j),
+    np.arange(6, dtype=np.complex64),
+    np.arange(6, dtype=np.float32),
+]
+
+
+@pytest.mark.parametrize("array", ARRAYS, ids=lambda array: f"{array.dtype} {array.strides}")
+def test_elements(array):
+    compiled = numba.njit(element, pipeline_class=EmittedPipeline)
+    for index in (0, 3, 5, -1, -6, np.uint64(2), np.int8(-2), np.uint8(3)):
+        expected, found = array.copy(), array.copy()
+        if array.strides[0] != array.itemsize:
+            found = np.arange(12.0)[::2]
+        value = array.dtype.type(1)
+        assert compiled(found, index, value) == element(expected, index, value)
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("order", ["C", "F", "A"])
+def test_elements_of_matrices(order):
+    compiled = numba.njit(element, pipeline_class=EmittedPipeline)
+    for index in itertools.product((0, -1, np.uint8(1)), (2, -4, np.int16(3))):
+        expected = np.arange(12.0).reshape(3, 4)
+        found = np.zeros((6, 8))[::2, ::2] if order == "A" else np.zeros((3, 4), order=order)
+        found[:] = expected
+        assert compiled(found, index, 7.5) == element(expected, index, 7.5)
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_elements_are_converted():
+    compiled = numba.njit(element, pipeline_class=EmittedPipeline)
+    for array, value in ((np.zeros(3, np.int64), 2.75), (np.zeros(3, np.float32), math.pi), (np.zeros(3), True)):
+        expected = array.copy()
+        assert compiled(array, 1, value) == element(expected, 1, value)
+        np.testing.assert_array_equal(array, expected)
+
+
+def test_arrays_of_records_and_of_misaligned_numbers():
+    compiled = numba.njit(element, pipeline_class=EmittedPipeline)
+    bytes_ = np.zeros(25, np.uint8)
+    array = bytes_[1:].view(np.float64)
+    assert compiled(array, 1, 2.5) == 0.0
+    assert array[1] == 2.5
+    records = np.zeros(2, np.dtype([("x", np.float64), ("n", np.int64)], align=True))
+    read = numba.njit(lambda a, i: a[i].x + a[i].n, pipeline_class=EmittedPipeline)
+    records[1] = 1.5, 2
+    assert read(records, -1) == 3.5
+
+
+@pytest.mark.parametrize("index", [3, -4, (1, 3), (-3, 0), np.uint64(9)], ids=repr)
+def test_bounds_are_checked_where_that_is_asked_for(index):
+    compiled = numba.njit(element, boundscheck=True, pipeline_class=EmittedPipeline)
+    array = np.zeros((2, 3) if isinstance(index, tuple) else 3)
+    with pytest.raises(IndexError, match="index is out of bounds"):
+        compiled(array, index, 1.0)
+
+
+def test_arrays_that_must_not_be_written():
+    array = np.zeros(3)
+    array.flags.writeable = False
+    with pytest.raises(numba.TypingError, match=r"[Cc]annot modify readonly array"):
+        numba.njit(element, pipeline_class=EmittedPipeline)(array, 0, 1.0)
+
+
+def constant_indices(a, b):
+    a[0] = b[1, 2] + a[-1]
+    b[0, -1] = a[1]
+    return a[0] + b[0, 2]
+
+
+def test_constant_indices():
+    compiled = numba.njit(constant_indices, pipeline_class=EmittedPipeline)
+    args = np.arange(3.0), np.arange(6.0).reshape(2, 3)
+    expected = np.arange(3.0), np.arange(6.0).reshape(2, 3)
+    assert compiled(*args) == constant_indices(*expected)
+    for found, known in zip(args, expected, strict=True):
+        np.testing.assert_array_equal(found, known)
+
+
+def allocations(n, a, m):
+    x = np.empty((n, m), np.float32)
+    x[:] = 1.0
+    y = np.empty_like(a)
+    y[...] = 2.0
+    return x, np.zeros(n), np.zeros((n, 2, m), np.complex128), np.zeros(m, np.bool_), np.zeros_like(a), y
+
+
+A_MATRIX = np.arange(24.0).reshape(4, 6)
+
+
+@pytest.mark.parametrize(
+    "a", [A_MATRIX, np.asfortranarray(A_MATRIX), A_MATRIX[::2, ::3], np.float32([1.0]), np.array(1.0)]
+)
+def test_allocations(a):
+    compiled = numba.njit(allocations, pipeline_class=EmittedPipeline)
+    for n, m in ((2, 3), (0, 1)):
+        for found, expected in zip(compiled(n, a, m), numba.njit(allocations)(n, a, m), strict=True):
+            np.testing.assert_array_equal(found, expected)
+            assert (found.dtype, found.shape, found.strides) == (expected.dtype, expected.shape, expected.strides)
+            assert found.flags.writeable
+
+
+def test_allocations_compile_no_functions():
+    compiled = []
+    numba.njit(pipeline_class=EmittedPipeline)(allocations)(2, A_MATRIX, 3)  # what else it needs is compiled now
+
+    class Compilations(event.Listener):
+        def on_start(self, event):
+            compiled.append(event.data["dispatcher"])
+
+        def on_end(self, event):
+            pass
+
+    def zeros(n, a):
+        return np.zeros(n), np.zeros_like(a), np.empty((n, n), np.int64), max(n, 2), min(a[0], 1.0)
+
+    with event.install_listener("numba:compile", Compilations()):
+        numba.njit(pipeline_class=EmittedPipeline)(zeros)(2, np.ones(3))
+    assert [dispatcher.py_func.__name__ for dispatcher in compiled] == ["zeros"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "error"),
+    [
+        ((-1, 2), "negative dimensions not allowed"),
+        ((2, -1), "negative dimensions not allowed"),
+        ((2**40, 2**40), "array is too big"),
+        ((2**61, 1), "array is too big"),
+    ],
+)
+def test_shapes_of_no_array(shape, error):
+    for f in (lambda s: np.zeros(s), lambda s: np.empty(s, np.float64), lambda s: np.zeros(s[0] * s[1] if 0 else s)):
+        with pytest.raises(ValueError, match=error):
+            numba.njit(f, pipeline_class=EmittedPipeline)(shape)
+
+
+@pytest.mark.parametrize("fastmath", [False, {"contract"}])
+def test_the_larger_and_the_smaller(fastmath):
+    def f(a, b):
+        return max(a, b), min(a, b), max(b, 1), min(0.5, a)
+
+    theirs = numba.njit(f, fastmath=fastmath)
+    ours = numba.njit(f, fastmath=fastmath, pipeline_class=EmittedPipeline)
+    values = [0.0, -0.0, math.nan, 1.0, math.inf, -math.inf, 0.5, 3, -2, True]
+    for a, b in itertools.product(values, repeat=2):
+        assert repr(ours(a, b)) == repr(theirs(a, b)), (a, b)
+
+
+def test_functions_of_numbas_within_are_compiled_by_numba():
+    def f(x):
+        return np.median(x) + np.linspace(0.0, 1.0, 5)[2] + np.full(2, 3.0)[1]
+
+    assert numba.njit(f, pipeline_class=EmittedPipeline)(np.arange(5.0)) == f(np.arange(5.0))
+
+
+def test_in_parallel():
+    def f(n):
+        a = np.zeros(n)
+        for i in numba.prange(n):
+            a[i] = max(i, 2) + np.zeros(2)[1]
+        return a
+
+    np.testing.assert_array_equal(numba.njit(f, parallel=True, pipeline_class=EmittedPipeline)(5), [2, 2, 2, 3, 4])
+
+
+def test_which_variables_are_values():
+    def f(n):
+        a = np.zeros(n)
+        total = 0.0
+        for i in range(n):
+            b = np.zeros(2)
+            if i > 1:
+                total += a[i] + b[0]
+        return total
+
+    blocks = run_frontend(f, emit_dels=False).blocks
+    make_ssa(blocks)
+    kept = kept_in_registers(blocks, lambda name: name in ("a", "b"))
+    assert {"a", "n"} <= kept  # nothing deletes `a`, and it is assigned once
+    assert "b" not in kept  # the array of the last iteration has to be freed where it is assigned again

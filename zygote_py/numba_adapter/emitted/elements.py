@@ -1,0 +1,63 @@
+"""Reading and writing an element of an array, in LLVM's terms.
+
+Numba copies the array's structure to the stack for each access, from where LLVM takes it again. Here the fields are
+taken from the value. All else is Numba's: an index less than zero counts from the end, bounds are checked where that is
+asked for, and the address is computed in the same way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from numba import types
+
+from zygote_py.numba_adapter.base import internals
+from zygote_py.numba_adapter.base.internals import cgutils
+
+_TUPLE: Any = types.BaseTuple
+SCALARS = (types.Integer, types.Float, types.Complex, types.Boolean)
+
+
+def is_element(array: Any, index: Any) -> bool:
+    """Return whether an index of a type gives an element of an array of a type, a number or a truth value."""
+    if type(array) is not types.Array or type(array.dtype) not in SCALARS:
+        return False
+    indices: tuple[Any, ...] = index.types if isinstance(index, _TUPLE) else (index,)
+    return 0 < len(indices) == array.ndim and all(isinstance(each, types.Integer) for each in indices)
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """The fields of an array that are needed for the address of an element."""
+
+    data: Any
+    shape: list[Any]
+    strides: list[Any]
+
+
+def fields_of(context: Any, builder: Any, kind: Any, value: Any) -> Fields:
+    """Return the fields of an array."""
+    model = context.data_model_manager[kind]
+    shape, strides = (
+        cgutils.unpack_tuple(builder, model.get(builder, value, name), kind.ndim) for name in ("shape", "strides")
+    )
+    return Fields(model.get(builder, value, "data"), shape, strides)
+
+
+def address(context: Any, builder: Any, kind: Any, fields: Fields, index_type: Any, index: Any) -> Any:
+    """Return the address of an element."""
+    if isinstance(index_type, _TUPLE):
+        index_types, indices = index_type.types, cgutils.unpack_tuple(builder, index, len(index_type))
+    else:
+        index_types, indices = (index_type,), [index]
+    fixed = [
+        internals.fix_integer_index(context, builder, index_types[axis], indices[axis], fields.shape[axis])
+        for axis in range(kind.ndim)
+    ]
+    if context.enable_boundscheck:
+        for axis, each in enumerate(fixed):
+            cgutils.do_boundscheck(context, builder, each, fields.shape[axis], axis)
+    return cgutils.get_item_pointer2(
+        context, builder, data=fields.data, shape=fields.shape, strides=fields.strides, layout=kind.layout, inds=fixed
+    )

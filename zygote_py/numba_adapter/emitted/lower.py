@@ -1,0 +1,175 @@
+"""Numba's class that lowers a function, for emitted functions.
+
+Variables are values of LLVM's where they can be (`registers`), elements of arrays are read and written without a copy
+of the array's structure (`elements`), and the implementation of an operator is looked up once for operands of the same
+types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from numba import types
+
+from zygote_py.numba_adapter.base import internals
+from zygote_py.numba_adapter.base.internals import Lower, NativeLowering, eh, ir, register_pass
+from zygote_py.numba_adapter.emitted.elements import Fields, address, fields_of, is_element
+from zygote_py.numba_adapter.emitted.native_calls import native_call
+from zygote_py.numba_adapter.emitted.registers import kept_in_registers
+
+_COUNT = types.MemInfoPointer(types.voidptr)
+_HANDLERS = (eh.exception_check, eh.mark_try_block, eh.end_try_block)
+
+
+_Lower: Any = Lower  # its methods have no types
+
+
+class EmittedLower(_Lower):  # type: ignore[misc]
+    """Lowers an emitted function."""
+
+    def init(self) -> None:
+        """Prepare."""
+        self._counts: dict[Any, bool] = {}  # whether values of a type count references
+        super().init()
+        self._implementations: dict[Any, Any] = {}
+        self._fields: dict[str, Fields] = {}
+
+    def _find_singly_assigned_variable(self) -> None:
+        if self.func_ir.func_id.is_generator or self._disable_sroa_like_opt or _has_handlers(self.blocks):
+            super()._find_singly_assigned_variable()
+            return
+        kept = kept_in_registers(self.blocks, lambda name: self._counts_references(self.typeof(name)))
+        self._singly_assigned_vars = kept
+        self._blk_local_varmap: dict[str, Any] = {}
+
+    def _counts_references(self, kind: Any) -> bool:
+        found = self._counts.get(kind)
+        if found is None:
+            found = self._counts[kind] = self.context.data_model_manager[kind].contains_nrt_meminfo()
+        return found
+
+    def incref(self, typ: Any, val: Any) -> None:
+        """Count one reference more to what a value refers to."""
+        for count in self._counts_of(typ, val):
+            super().incref(_COUNT, count)
+
+    def decref(self, typ: Any, val: Any) -> None:
+        """Count one reference less."""
+        for count in self._counts_of(typ, val):
+            super().decref(_COUNT, count)
+
+    def _counts_of(self, kind: Any, value: Any) -> Iterator[Any]:
+        """Yield where references to the parts of a value are counted. Numba takes all parts of the value first."""
+        if not self._counts_references(kind):
+            return
+        model = self.context.data_model_manager[kind]
+        if model.has_nrt_meminfo():
+            yield model.get_nrt_meminfo(self.builder, value)
+        for part, getter in model.traverse(self.builder):
+            if self._counts_references(part):
+                yield from self._counts_of(part, getter(value))
+
+    def delvar(self, name: str) -> None:
+        """Delete a variable. A value that counts no references has none to drop."""
+        if name not in self._singly_assigned_vars or self._counts_references(self.typeof(name)):
+            super().delvar(name)
+
+    def pre_block(self, block: Any) -> None:
+        """Begin a block: what was computed in another may not be known in this one."""
+        self._fields = {}
+        super().pre_block(block)
+
+    def lower_inst(self, inst: Any) -> None:
+        """Lower a statement."""
+        if not (isinstance(inst, ir.StaticSetItem) and self._is_element(inst.target, inst.index_var)):
+            super().lower_inst(inst)
+            return
+        # Numba looks for a function for this index first, and finds none for arrays.
+        self.debuginfo.mark_location(self.builder, self.loc.line)
+        self.notify_loc(self.loc)
+        self.lower_setitem(inst.target, inst.index_var, inst.value, self.fndesc.calltypes[inst])
+
+    def _is_element(self, array: Any, index: Any) -> bool:
+        return index is not None and is_element(self.typeof(array.name), self.typeof(index.name))
+
+    def lower_expr(self, resty: Any, expr: Any) -> Any:
+        """Lower an expression."""
+        if expr.op == "static_getitem" and self._is_element(expr.value, expr.index_var):
+            return self.lower_getitem(resty, expr, expr.value, expr.index_var, self.fndesc.calltypes[expr])
+        return super().lower_expr(resty, expr)
+
+    def lower_getitem(self, resty: Any, expr: Any, value: Any, index: Any, signature: Any) -> Any:
+        """Lower `value[index]`."""
+        array = self.typeof(value.name)
+        if not (is_element(array, signature.args[1]) and signature.args[0] == array):
+            return super().lower_getitem(resty, expr, value, index, signature)
+        place = self._address(value, array, index, signature.args[1])
+        found = internals.load_item(self.context, self.builder, array, place)
+        return self.context.cast(self.builder, found, signature.return_type, resty)
+
+    def lower_setitem(self, target_var: Any, index_var: Any, value_var: Any, signature: Any) -> Any:
+        """Lower `target_var[index_var] = value_var`."""
+        array, given = self.typeof(target_var.name), self.typeof(value_var.name)
+        is_scalar = isinstance(signature.args[2], types.Number | types.Boolean)
+        if not (is_scalar and is_element(array, signature.args[1]) and signature.args[0] == array):
+            return super().lower_setitem(target_var, index_var, value_var, signature)
+        place = self._address(target_var, array, index_var, signature.args[1])
+        value = self.context.cast(self.builder, self.loadvar(value_var.name), given, signature.args[2])
+        value = self.context.cast(self.builder, value, signature.args[2], array.dtype)
+        internals.store_item(self.context, self.builder, array, value, place)
+        return None
+
+    def _address(self, array: Any, kind: Any, index: Any, index_type: Any) -> Any:
+        name = array.name
+        fields = self._fields.get(name)
+        if fields is None:
+            fields = fields_of(self.context, self.builder, kind, self.loadvar(name))
+            if name in self._singly_assigned_vars:
+                self._fields[name] = fields
+        value = self.context.cast(self.builder, self.loadvar(index.name), self.typeof(index.name), index_type)
+        return address(self.context, self.builder, kind, fields, index_type, value)
+
+    def lower_binop(self, resty: Any, expr: Any, op: Any) -> Any:
+        """Lower an operation on two values."""
+        if not (expr.static_lhs is ir.UNDEFINED and expr.static_rhs is ir.UNDEFINED):
+            return super().lower_binop(resty, expr, op)
+        signature, context, builder = self.fndesc.calltypes[expr], self.context, self.builder
+        values = [
+            context.cast(builder, self.loadvar(each.name), self.typeof(each.name), kind)
+            for each, kind in zip((expr.lhs, expr.rhs), signature.args, strict=True)
+        ]
+        key = op, signature.args
+        implementation = self._implementations.get(key)
+        if implementation is None:
+            typing = context.typing_context
+            function = typing.resolve_value_type(op)
+            found = function.get_call_type(typing, signature.args, {})
+            implementation = self._implementations[key] = context.get_function(function, found)
+        return context.cast(builder, implementation(builder, values), signature.return_type, resty)
+
+    def _lower_call_normal(self, fnty: Any, expr: Any, signature: Any) -> Any:
+        native = None if expr.kws or expr.vararg or expr.target else native_call(fnty, signature.args)
+        if native is None or native.signature != signature:
+            return super()._lower_call_normal(fnty, expr, signature)
+        args = self.fold_call_args(fnty, signature, expr.args, expr.vararg, expr.kws)
+        return native.lower(self.context, self.builder, signature, args)
+
+
+def _has_handlers(blocks: Any) -> bool:
+    """Return whether there are `try` statements, which are left from within any statement."""
+    values = (each.value for block in blocks.values() for each in block.find_insts(ir.Assign))
+    globals_ = (each.value for each in values if isinstance(each, ir.Global | ir.FreeVar))
+    return any(each is handler for each in globals_ for handler in _HANDLERS)
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class EmittedLowering(NativeLowering):
+    """The pass."""
+
+    _name = "zygote_py_EmittedLowering"
+
+    @property
+    def lowering_class(self) -> type:
+        """Return the class that lowers a function."""
+        return EmittedLower

@@ -1,0 +1,162 @@
+"""Calls of a few functions that nearly every derivative makes, lowered here: `np.zeros`, `np.empty_like`, `max`.
+
+Numba writes these functions in Python, several for each, and compiles them first, for each type: half of the time that
+a small gradient takes. Here each is a function in the LLVM module of its caller, for numbers and truth values in arrays
+of which Numba knows all else. What it computes, and the errors it raises, are Numba's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import llvmlite.ir as llvm
+import numpy as np
+from numba import types
+
+from zygote_py.numba_adapter.base import internals
+from zygote_py.numba_adapter.base.internals import ConfigStack, cgutils, npydecl, signature
+from zygote_py.numba_adapter.emitted.elements import SCALARS
+
+_TOO_BIG = "array is too big; `arr.size * arr.dtype.itemsize` is larger than the maximum possible size."
+
+
+@dataclass(frozen=True, slots=True)
+class NativeCall:
+    """A call for arguments of some types: its signature, and what makes its result from the values of arguments."""
+
+    signature: Any
+    lower: Callable[[Any, Any, Any, Any], Any]
+
+
+def native_call(function: Any, args: tuple[Any, ...]) -> NativeCall | None:
+    """Return how a call is lowered here; None if it is Numba's."""
+    known = _KNOWN.get(function.typing_key) if type(function) is types.Function else None
+    return known(tuple(map(types.unliteral, args))) if known is not None else None
+
+
+def _allocation(name: str, fill: bool) -> Callable[[tuple[Any, ...]], NativeCall | None]:
+    """`np.empty(shape, dtype)` and `np.zeros(shape, dtype)`."""
+
+    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        shapes = internals._parse_shape(context, builder, sig.args[0], args[0])
+        return _allocated(context, builder, sig.return_type, shapes, fill)
+
+    def typed(args: tuple[Any, ...]) -> NativeCall | None:
+        if not 1 <= len(args) <= 2 or not _is_shape(args[0]):
+            return None
+        if len(args) == 2 and not isinstance(args[1], types.NumberClass | types.DType):
+            return None
+        dtype = npydecl.parse_dtype(args[1]) if len(args) == 2 else types.float64
+        if type(dtype) not in SCALARS:
+            return None
+        ndim = npydecl.parse_shape(args[0])
+        return NativeCall(signature(types.Array(dtype, ndim, "C"), *args), _outlined(name, lower, 1))
+
+    return typed
+
+
+def _likeness(name: str, fill: bool) -> Callable[[tuple[Any, ...]], NativeCall | None]:
+    """`np.empty_like(a)` and `np.zeros_like(a)`."""
+
+    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        given = internals.make_array(sig.args[0])(context, builder, value=args[0])
+        shapes = cgutils.unpack_tuple(builder, given.shape, count=sig.args[0].ndim)
+        return _allocated(context, builder, sig.return_type, shapes, fill)
+
+    def typed(args: tuple[Any, ...]) -> NativeCall | None:
+        if len(args) != 1 or type(args[0]) is not types.Array or type(args[0].dtype) not in SCALARS:
+            return None
+        made = args[0].copy(layout="F" if args[0].layout == "F" else "C", readonly=False)
+        return NativeCall(signature(made, *args), _outlined(name, lower, 1))
+
+    return typed
+
+
+def _largest(comparison: str) -> Callable[[tuple[Any, ...]], NativeCall | None]:
+    """`max(a, b)` and `min(a, b)`, which is `b` if it compares so with `a`, and else `a`, also for NaN."""
+
+    def lower(_context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        compare = builder.fcmp_ordered if isinstance(sig.return_type, types.Float) else builder.icmp_signed
+        return builder.select(compare(comparison, args[1], args[0]), args[1], args[0])
+
+    def typed(args: tuple[Any, ...]) -> NativeCall | None:
+        # Where NaN is ruled out, Numba's own comparison still allows it, as it is that of another function.
+        flags: Any = ConfigStack.top_or_none()
+        kinds = (types.intp,) if flags is None or flags.fastmath else (types.intp, types.float64)
+        is_known = len(args) == 2 and args[0] == args[1] and args[0] in kinds
+        return NativeCall(signature(args[0], *args), lower) if is_known else None
+
+    return typed
+
+
+_KNOWN: dict[Any, Callable[[tuple[Any, ...]], NativeCall | None]] = {
+    np.empty: _allocation("empty", fill=False),
+    np.zeros: _allocation("zeros", fill=True),
+    np.empty_like: _likeness("empty_like", fill=False),
+    np.zeros_like: _likeness("zeros_like", fill=True),
+    max: _largest(">"),
+    min: _largest("<"),
+}
+
+
+def _is_shape(given: Any) -> bool:
+    return given == types.intp or (isinstance(given, types.UniTuple) and given.dtype == types.intp and given.count > 0)
+
+
+def _allocated(context: Any, builder: Any, kind: Any, shapes: list[Any], fill: bool) -> Any:
+    """Return a new array."""
+    word = context.get_value_type(types.intp)
+    itemsize = word(context.get_abi_sizeof(context.get_data_type(kind.dtype)))
+    size, is_too_big = word(1), cgutils.false_bit
+    for each in [*shapes, itemsize]:
+        product = builder.smul_with_overflow(size, each)
+        size = builder.extract_value(product, 0)
+        is_too_big = builder.or_(is_too_big, builder.extract_value(product, 1))
+    with builder.if_then(is_too_big, likely=False):
+        context.call_conv.return_user_exc(builder, ValueError, (_TOO_BIG,))
+    inner_first = shapes if kind.layout == "F" else shapes[::-1]
+    strides = [itemsize][: kind.ndim]
+    for each in inner_first[:-1]:
+        strides.append(builder.mul(strides[-1], each))
+    align = context.get_preferred_array_alignment(kind.dtype)
+    meminfo = context.nrt.meminfo_alloc_aligned(builder, size, context.get_constant(types.uint32, align))
+    data = context.nrt.meminfo_data(builder, meminfo)
+    array = internals.make_array(kind)(context, builder)
+    internals.populate_array(
+        array,
+        data=builder.bitcast(data, context.get_data_type(kind.dtype).as_pointer()),
+        shape=cgutils.pack_array(builder, shapes, ty=word),
+        strides=cgutils.pack_array(builder, strides if kind.layout == "F" else strides[::-1], ty=word),
+        itemsize=itemsize,
+        meminfo=meminfo,
+    )
+    if fill:
+        cgutils.memset(builder, array.data, size, 0)
+    return array._getvalue()
+
+
+def _outlined(name_of_callee: str, lower: Callable[..., Any], count: int) -> Callable[[Any, Any, Any, Any], Any]:
+    """Lower a call as that of a function in the same module, of the first `count` arguments."""
+
+    def called(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        conventions, module = context.call_conv, builder.module
+        inner = signature(sig.return_type, *sig.args[:count])
+        name = f"zygote_py.{name_of_callee} {inner}"
+        function = module.globals.get(name)
+        if function is None:
+            function = llvm.Function(module, conventions.get_function_type(inner.return_type, inner.args), name)
+            function.linkage = "internal"
+            conventions.decorate_function(function, [str(place) for place in range(count)], inner.args)
+            within = llvm.IRBuilder(function.append_basic_block("entry"))
+            conventions.init_call_helper(within)
+            given = conventions.decode_arguments(within, inner.args, function)
+            made = lower(context, within, inner, given)
+            conventions.return_value(within, context.get_return_value(within, inner.return_type, made))
+        status, result = conventions.call_function(builder, function, inner.return_type, inner.args, args[:count])
+        with cgutils.if_unlikely(builder, status.is_error):
+            conventions.return_status_propagate(builder, status)
+        return result
+
+    return called

@@ -1,0 +1,114 @@
+"""How Numba compiles emitted functions: its own passes, with some of this package."""
+
+from __future__ import annotations
+
+from types import BuiltinFunctionType
+from typing import Any
+
+from numba import types
+
+from zygote_py.numba_adapter.base.internals import (
+    IRProcessing,
+    NativeLowering,
+    NopythonTypeInference,
+    PassManager,
+    ReconstructSSA,
+    compiler,
+    register_pass,
+)
+from zygote_py.numba_adapter.emitted.array_addition import AddArrays
+from zygote_py.numba_adapter.emitted.conditional_expressions import JoinBranches
+from zygote_py.numba_adapter.emitted.lean_passes import LEAN
+from zygote_py.numba_adapter.emitted.linear_ssa import LinearSSA
+from zygote_py.numba_adapter.emitted.lower import EmittedLowering
+from zygote_py.numba_adapter.emitted.native_calls import native_call
+from zygote_py.numba_adapter.emitted.shared_values import ShareValues
+
+
+class _TypeInference(NopythonTypeInference):
+    """Numba's type inference, with the signature of each operation on values of some types found once.
+
+    Numba tries all that an operator may be for each statement, and adds the same two numbers a hundred times. Calls
+    that are lowered here need no function of Numba's.
+    """
+
+    _name = "zygote_py_TypeInference"
+
+    def run_pass(self, state: Any) -> bool:
+        """Infer the types of `state`."""
+        context = state.typingctx
+        outer = vars(context).get("resolve_function_type")  # not None if this is within another
+        resolution = outer if isinstance(outer, _Resolution) else _Resolution(context)
+        is_lowered_here = not state.flags.auto_parallel.enabled
+        resolution.emitted.append(state.func_ir.func_id if is_lowered_here else None)
+        context.resolve_function_type = resolution
+        context.resolve_setitem = resolution.of_setitem
+        try:
+            return super().run_pass(state)  # type: ignore[no-any-return,no-untyped-call]
+        finally:
+            resolution.emitted.pop()
+            if not resolution.emitted:
+                del context.resolve_function_type, context.resolve_setitem
+
+
+register_pass(mutates_CFG=True, analysis_only=False)(_TypeInference)
+
+
+class _Resolution:
+    """Finds the signatures of calls, each once, in an emitted function and in what is typed for it."""
+
+    def __init__(self, context: Any) -> None:
+        self.emitted: list[Any] = []  # the emitted functions that are being typed, one within the other
+        self._stack = context.callstack
+        self._resolve = context.resolve_function_type
+        self._resolve_setitem = context.resolve_setitem
+        self._known: dict[Any, Any] = {}
+
+    def __call__(self, func: Any, args: Any, kws: Any) -> Any:
+        """Return the signature of a call."""
+        if kws or not isinstance(func, BuiltinFunctionType | types.Function):
+            return self._resolve(func, args, kws)
+        is_emitted = self._stack[0].func_id is self.emitted[-1]
+        key = id(func), tuple(args), is_emitted
+        found = self._known.get(key)
+        if found is None:
+            native = native_call(func, tuple(args)) if is_emitted else None
+            signature = native.signature if native is not None else self._resolve(func, args, kws)
+            found = self._known[key] = func, signature  # the function stays alive, and so its identity
+        return found[1]
+
+    def of_setitem(self, target: Any, index: Any, value: Any) -> Any:
+        """Return the signature of `target[index] = value`."""
+        key = target, index, value
+        if key not in self._known:
+            self._known[key] = self._resolve_setitem(target, index, value)
+        return self._known[key]
+
+
+_OURS: dict[Any, Any] = {
+    **LEAN,
+    ReconstructSSA: LinearSSA,
+    NopythonTypeInference: _TypeInference,
+    NativeLowering: EmittedLowering,
+}
+
+
+class EmittedPipeline(compiler.Compiler):
+    """The pipeline of emitted functions."""
+
+    def define_pipelines(self) -> list[PassManager]:
+        """Return Numba's passes with those of this package."""
+        return [self._changed(each) for each in super().define_pipelines()]  # type: ignore[no-untyped-call]
+
+    def _changed(self, given: Any) -> PassManager:
+        made: Any = PassManager(given.pipeline_name)
+        for step, description in given.passes:
+            made.add_pass(_OURS.get(step, step), description)
+            if step is ReconstructSSA:
+                made.add_pass(ShareValues, "constants, functions and tuples once")
+            if step is NopythonTypeInference:
+                made.add_pass(AddArrays, "additions to arrays to calls")
+            if step is IRProcessing:
+                made.add_pass(JoinBranches, "conditional expressions to selects")
+        made.finalize()
+        return made  # type: ignore[no-any-return]
