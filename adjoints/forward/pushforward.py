@@ -28,6 +28,7 @@ from zygote_py.adjoints.analysis import (
     expose_results,
     find_active,
     has_shadow,
+    is_array,
     is_number,
 )
 from zygote_py.adjoints.forward.companions import Companions, Domain, Walk, has_companion
@@ -155,6 +156,8 @@ class Tangents(Domain):
     def store(self, walk: Walk, instr: Instr, number: int) -> None:
         """Store the tangent of the stored value."""
         whole, value, *rest = instr.args
+        if instr.op is ops.accumulate and is_array(value.type) and value not in walk.activity:
+            return
         changes = has_shadow(value.type) or (is_number(value.type) and value in walk.activity)
         tangent = walk.of(value, number) if changes else zero(element_of(whole.type))
         walk.make(instr.op, (walk.of(whole, number), tangent, *rest), types.none)

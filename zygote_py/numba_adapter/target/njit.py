@@ -23,11 +23,11 @@ import numba
 
 from zygote_py.base import execute
 from zygote_py.ir import Type
-from zygote_py.numba_adapter.base import EMITTED, keep_writes, link_callees, link_only, time_compilation
+from zygote_py.numba_adapter.base import EMITTED, keep_writes, link_callees, time_compilation
 from zygote_py.numba_adapter.base.internals import CPUDispatcher, Dispatcher, errors
 from zygote_py.numba_adapter.target import records as _records  # noqa: F401 (teaches Numba `ops.array_of_record`)
 from zygote_py.numba_adapter.target.dispatch import is_dispatcher, is_plain
-from zygote_py.numba_adapter.target.passes import EmittedPipeline
+from zygote_py.numba_adapter.target.passes import NO_WRAPPERS, CalledFromCode, EmittedPipeline
 from zygote_py.numba_adapter.target.stored import Code, Stored
 
 if TYPE_CHECKING:
@@ -67,8 +67,8 @@ def entry_of(loaded: Any) -> Callable[..., object]:
     module = entry.__globals__
     for name, each in tuple(module.items()):
         if type(each) is CPUDispatcher and each is not loaded and each.py_func.__globals__ is module:
-            module[name] = native(each.py_func) or _CalledFromCode(
-                each.py_func, each.locals, each.targetoptions | _NO_WRAPPERS, EmittedPipeline
+            module[name] = native(each.py_func) or CalledFromCode(
+                each.py_func, each.locals, each.targetoptions | NO_WRAPPERS, EmittedPipeline
             )
     return entry
 
@@ -78,7 +78,7 @@ def callee(function: Callable[..., object], options: Options) -> Any:
     made = decorated(function, options)
     if not isinstance(made, Dispatcher):  # Numba is disabled
         return made
-    return _CalledFromCode(made.py_func, made.locals, made.targetoptions | _NO_WRAPPERS, EmittedPipeline)
+    return CalledFromCode(made.py_func, made.locals, made.targetoptions | NO_WRAPPERS, EmittedPipeline)
 
 
 def hide_warnings_of_emitted() -> None:
@@ -89,24 +89,6 @@ def hide_warnings_of_emitted() -> None:
     kind = errors.NumbaPerformanceWarning
     warnings.filterwarnings("ignore", "(?s).*<zygote_py ", kind)  # which say where in their text
     warnings.filterwarnings("ignore", "", kind, EMITTED)
-
-
-_NO_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-
-
-class _CalledFromCode(CPUDispatcher):
-    """A function that runs in the interpreter if Python calls it: what is compiled has no entry for that."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        link_only(self)
-
-    def add_overload(self, cres: Any) -> None:
-        """Keep what was compiled for compiled code alone."""
-        self.overloads[tuple(cres.signature.args)] = cres
-
-    def _compile_for_args(self, *args: Any, **keywords: Any) -> Any:
-        return self.py_func
 
 
 def make_dispatcher(

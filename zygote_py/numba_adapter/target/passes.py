@@ -1,8 +1,13 @@
-"""How Numba compiles emitted functions: its own passes, with some of this package."""
+"""How Numba compiles emitted functions: its own passes, with some of this package.
+
+`dx += dot_left(w, dy)`, of whole arrays, becomes the call of one function: Numba writes out a loop for each such
+statement, with all that it takes for arrays that broadcast, which LLVM takes a tenth of a second to optimise.
+"""
 
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable
 from types import BuiltinFunctionType
 from typing import Any
@@ -10,13 +15,16 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from zygote_py.numba_adapter.base import IRPass, fresh, link_only
 from zygote_py.numba_adapter.base.internals import (
+    CPUDispatcher,
     InlineClosureLikes,
     IRProcessing,
     NopythonTypeInference,
     PassManager,
     ReconstructSSA,
     compiler,
+    ir,
     register_pass,
 )
 from zygote_py.numba_adapter.target.conditional_expressions import JoinBranches
@@ -77,6 +85,68 @@ class _InlineClosures(InlineClosureLikes):
 
 register_pass(mutates_CFG=True, analysis_only=False)(_InlineClosures)
 
+NO_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
+class CalledFromCode(CPUDispatcher):
+    """A function that runs in the interpreter if Python calls it: what is compiled has no entry for that."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        link_only(self)
+
+    def add_overload(self, cres: Any) -> None:
+        """Keep what was compiled for compiled code alone."""
+        self.overloads[tuple(cres.signature.args)] = cres
+
+    def _compile_for_args(self, *args: Any, **keywords: Any) -> Any:
+        return self.py_func
+
+
+def _added(x: Any, y: Any) -> Any:
+    x += y
+    return x
+
+
+_ADDED = CalledFromCode(_added, {}, {"nopython": True, **NO_WRAPPERS})
+
+
+class CallSums(IRPass):
+    """Lets the additions to whole arrays be calls of a function; types are known."""
+
+    def change(self, state: Any) -> bool:
+        """Change the IR of `state` in place."""
+        is_changed = False
+        for block in state.func_ir.blocks.values():
+            body: list[Any] = []
+            for statement in block.body:
+                if self._is_sum(statement, state.typemap):
+                    body += self._call(state, statement, block.scope)
+                    is_changed = True
+                body.append(statement)
+            block.body = body
+        return is_changed
+
+    def _is_sum(self, statement: Any, kinds: Any) -> bool:
+        value = statement.value if isinstance(statement, ir.Assign) else None
+        if not isinstance(value, ir.Expr) or value.op != "inplace_binop" or value.immutable_fn is not operator.add:
+            return False
+        into, added = kinds[value.lhs.name], kinds[value.rhs.name]
+        is_of_arrays = all(type(each) is types.Array and each.ndim > 0 for each in (into, added))
+        return is_of_arrays and bool(into.dtype == added.dtype) and kinds[statement.target.name] == into
+
+    def _call(self, state: Any, statement: Any, scope: Any) -> list[Any]:
+        """Let a statement call the function; return the one that loads this."""
+        given, loc = statement.value, statement.loc
+        load = fresh(state.func_ir, scope, ir.Global("_added", _ADDED, loc), loc)
+        arguments = tuple(state.typemap[each.name] for each in (given.lhs, given.rhs))
+        kind = state.typemap[load.target.name] = types.Dispatcher(_ADDED)
+        statement.value = ir.Expr.call(load.target, (given.lhs, given.rhs), (), loc)
+        del state.calltypes[given]
+        state.calltypes[statement.value] = state.typingctx.resolve_function_type(kind, arguments, {})
+        return [load]
+
+
 _OURS = {
     ReconstructSSA: LinearSSA,
     NopythonTypeInference: _TypeInference,
@@ -97,6 +167,8 @@ class EmittedPipeline(compiler.Compiler):
             made.add_pass(_OURS.get(step, step), description)
             if step is ReconstructSSA:
                 made.add_pass(ShareValues, "constants, functions and tuples once")
+            if step is NopythonTypeInference:
+                made.add_pass(CallSums, "sums of whole arrays to calls")
             if step is IRProcessing:
                 made.add_pass(JoinBranches, "conditional expressions to selects")
         made.finalize()
