@@ -105,7 +105,20 @@ def solve_tangent_a(a: Array, y: Array, ta: Array) -> Array:
 @fresh_helper
 def solve_tangent(a: Array, y: Array, ta: Array, tb: Array) -> Array:
     """The tangent of y = solve(a, b) for those of a and b: the solution for tb - ta y."""
-    return np.linalg.solve(a, tb - np.dot(ta, y))
+    change = np.dot(ta, y)
+    for i in range(change.shape[0]):
+        for j in range(change.shape[1]):
+            change[i, j] = tb[i, j] - change[i, j]
+    return np.linalg.solve(a, change)
+
+
+@fresh_helper
+def solve_vector_tangent(a: Array, y: Array, ta: Array, tb: Array) -> Array:
+    """As `solve_tangent`, for a vector b."""
+    change = np.dot(ta, y)
+    for i in range(change.shape[0]):
+        change[i] = tb[i] - change[i]
+    return np.linalg.solve(a, change)
 
 
 @helper
@@ -455,9 +468,13 @@ def lstsq_vector_a(a: Array, b: Array, y0: Array, y2: int, dy0: Array, dy3: Arra
 
 _SOLVE_B = adjoint(solve_b, nan_safe=guarded_solve_b)
 _SOLVE_CONDITION = "a and b finite; a singular matrix raises as np.linalg.solve does"
-_SOLVE, _SOLVE_VECTOR = (
-    tangents(linear(opaque(_SOLVE_CONDITION, a=of_a, b=_SOLVE_B), "b"), solve_tangent_a, solve_tangent)
-    for of_a in (adjoint(solve_a, nan_safe=guarded_solve_a), adjoint(solve_vector_a))
+_SOLVE = tangents(
+    linear(opaque(_SOLVE_CONDITION, a=adjoint(solve_a, nan_safe=guarded_solve_a), b=_SOLVE_B), "b"),
+    solve_tangent_a,
+    solve_tangent,
+)
+_SOLVE_VECTOR = tangents(
+    linear(opaque(_SOLVE_CONDITION, a=solve_vector_a, b=_SOLVE_B), "b"), solve_tangent_a, solve_vector_tangent
 )
 _FULL_RANK = "full rank, rows or columns; refused otherwise"
 _LSTSQ = opaque(_FULL_RANK, a=lstsq_a, b=lstsq_b, rcond=None)

@@ -103,12 +103,41 @@ class CalledFromCode(CPUDispatcher):
         return self.py_func
 
 
-def _added(x: Any, y: Any) -> Any:
-    x += y
+def _added_vector(x: Any, y: Any) -> Any:
+    n = len(y)
+    if n not in (1, len(x)):
+        raise ValueError("an array is added to one of another shape")
+    for i in range(len(x)):
+        x[i] += y[i if n > 1 else 0]
     return x
 
 
-_ADDED = CalledFromCode(_added, {}, {"nopython": True, **NO_WRAPPERS})
+def _added_rows(x: Any, y: Any) -> Any:
+    n, m = y.shape
+    if n not in (1, x.shape[0]) or m not in (1, x.shape[1]):
+        raise ValueError("an array is added to one of another shape")
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            x[i, j] += y[i if n > 1 else 0, j if m > 1 else 0]
+    return x
+
+
+def _added_columns(x: Any, y: Any) -> Any:
+    n, m = y.shape
+    if n not in (1, x.shape[0]) or m not in (1, x.shape[1]):
+        raise ValueError("an array is added to one of another shape")
+    for j in range(x.shape[1]):
+        for i in range(x.shape[0]):
+            x[i, j] += y[i if n > 1 else 0, j if m > 1 else 0]
+    return x
+
+
+def _called(function: Callable[..., Any]) -> CalledFromCode:
+    return CalledFromCode(function, {}, {"nopython": True, **NO_WRAPPERS})
+
+
+# By the layout and number of axes of the array that is added to.
+_ADDED = {("C", 1): _called(_added_vector), ("C", 2): _called(_added_rows), ("F", 2): _called(_added_columns)}
 
 
 class CallSums(IRPass):
@@ -132,15 +161,18 @@ class CallSums(IRPass):
         if not isinstance(value, ir.Expr) or value.op != "inplace_binop" or value.immutable_fn is not operator.add:
             return False
         into, added = kinds[value.lhs.name], kinds[value.rhs.name]
-        is_of_arrays = all(type(each) is types.Array and each.ndim > 0 for each in (into, added))
-        return is_of_arrays and bool(into.dtype == added.dtype) and kinds[statement.target.name] == into
+        if type(into) is not types.Array or type(added) is not types.Array or (into.layout, into.ndim) not in _ADDED:
+            return False
+        is_alike = (into.dtype, into.ndim) == (added.dtype, added.ndim)
+        return is_alike and bool(kinds[statement.target.name] == into)
 
     def _call(self, state: Any, statement: Any, scope: Any) -> list[Any]:
         """Let a statement call the function; return the one that loads this."""
         given, loc = statement.value, statement.loc
-        load = fresh(state.func_ir, scope, ir.Global("_added", _ADDED, loc), loc)
         arguments = tuple(state.typemap[each.name] for each in (given.lhs, given.rhs))
-        kind = state.typemap[load.target.name] = types.Dispatcher(_ADDED)
+        function = _ADDED[arguments[0].layout, arguments[0].ndim]
+        load = fresh(state.func_ir, scope, ir.Global(function.__name__, function, loc), loc)
+        kind = state.typemap[load.target.name] = types.Dispatcher(function)
         statement.value = ir.Expr.call(load.target, (given.lhs, given.rhs), (), loc)
         del state.calltypes[given]
         state.calltypes[statement.value] = state.typingctx.resolve_function_type(kind, arguments, {})
