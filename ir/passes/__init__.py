@@ -80,6 +80,7 @@ __all__ = [
     "fold_constants",
     "forward_jumps",
     "join_loop_edges",
+    "join_stacks",
     "keep_counting",
     "make_merges_binary",
     "merge_blocks",

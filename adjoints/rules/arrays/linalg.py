@@ -238,7 +238,7 @@ def slogdet_tangent(a: Array, y1: Number, ta: Array) -> Number:
 
 @helper
 def slogdet_complex_tangent_0(a: Array, y0: Number, y1: Number, ta: Array) -> Number:
-    """The tangent of y0 in (y0, y1) = slogdet(a) of a complex a, the imaginary part of the trace being that of arg(y0)."""
+    """The tangent of y0 in (y0, y1) = slogdet(a) of a complex a: that of arg(y0) is the imaginary part of the trace."""
     return y0 * (1j * np.imag(inverse_trace(a, y1, ta)))
 
 

@@ -174,9 +174,7 @@ _INNER_COMPLEX = linear(
         b=adjoint(inner_right_complex, nan_safe=guarded.guarded_inner_right_complex),
     )
 )
-_VDOT_COMPLEX = linear(
-    opaque(a=adjoint(vdot_left_complex, nan_safe=guarded.guarded_vdot_left_complex), b=_INNER_RIGHT)
-)
+_VDOT_COMPLEX = linear(opaque(a=adjoint(vdot_left_complex, nan_safe=guarded.guarded_vdot_left_complex), b=_INNER_RIGHT))
 _DOT = linear(opaque(a=dot_left, b=dot_right))
 
 

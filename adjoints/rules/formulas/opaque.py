@@ -13,9 +13,9 @@ itself. It may ask for arguments by their names, for the result `y` and its adjo
 result is a tuple), and for what another argument's helper returned: `db` is the contribution to `b`. For a real loss
 the adjoint of a complex number is dL/dRe + i dL/dIm.
 
-In forward mode a rule may give the tangent of the result directly: `tangents(rule, inv_tangent)`, with a helper that asks
-for the tangent of the argument `a` as `ta` and returns that of the result, fresh and in the result's layout. A product
-is linear in each of its factors: `linear(rule)` says that its tangent is the sum of products with the tangent of one.
+In forward mode a rule may give the tangent of the result directly: `tangents(rule, inv_tangent)`, with a helper that
+asks for the tangent of the argument `a` as `ta` and returns that of the result, fresh and in the result's layout. A
+product is linear in each factor: `linear(rule)` says that its tangent is the sum of products with the tangent of one.
 Where a rule gives none, the tangents are made of the adjoints (`adjoints/forward/transposed.py`).
 
 An adjoint `dy` that a helper gets may be all zeros, so a helper refuses (it raises `ValueError` or
@@ -144,7 +144,7 @@ def opaque(condition: str = "", **adjoints: Op | OpaqueAdjoint | None) -> Opaque
 
 
 def linear(rule: OpaqueRule, *names: str) -> OpaqueRule:
-    """Return the rule of an operation that is linear in each of some arguments: by default in all it has adjoints of."""
+    """Return the rule of an operation that is linear in each of these arguments, by default in all that have adjoints."""
     return replace(rule, linear=frozenset(map(rule.names.index, names) if names else rule.adjoints))
 
 
@@ -160,7 +160,9 @@ def tangents(rule: OpaqueRule, *functions: Op, **of_results: Op) -> OpaqueRule:
     return replace(rule, tangents=tuple(made))
 
 
-def opaque_rule(*ops: Op, condition: str = "", tangent: Op | None = None, **adjoints: Op | OpaqueAdjoint | None) -> None:
+def opaque_rule(
+    *ops: Op, condition: str = "", tangent: Op | None = None, **adjoints: Op | OpaqueAdjoint | None
+) -> None:
     """Register the rule of operations, one for arguments of all types; `tangent` is the helper of its tangent."""
     rule = opaque(condition, **adjoints)
     if tangent is not None:

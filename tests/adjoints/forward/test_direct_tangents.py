@@ -68,15 +68,14 @@ def test_products(op, layouts, dtype):
         shapes = [((4,), (4,)), ((4,), (4, 3)), ((3, 4), (4,)), ((3, 4), (4, 2)), ((0, 4), (4, 2)), ((3, 0), (0, 2))]
     for shape in shapes:
         a, b, ta, tb = (
-            LAYOUTS[layout](draw(rng, dtype, *each))
-            for layout, each in zip(layouts * 2, shape * 2, strict=True)
+            LAYOUTS[layout](draw(rng, dtype, *each)) for layout, each in zip(layouts * 2, shape * 2, strict=True)
         )
-        text, found = pushed(lambda x, y: op(x, y), (a, b), (ta, tb))  # noqa: B023
+        text, found = pushed(lambda x, y: op(x, y), (a, b), (ta, tb))
         np.testing.assert_allclose(found, op(a + ta, b + tb) - op(a, b) - op(ta, tb), rtol=0, atol=1e-5)
         assert np.asarray(found).dtype == dtype
         assert text.count("def ") == 2 + ("check_lengths" in text)
         for number, (x, t) in enumerate(((a, ta), (b, tb))):
-            one = pushed(lambda x, y: op(x, y), (a, b), (t, None) if number == 0 else (None, t))[1]  # noqa: B023
+            one = pushed(lambda x, y: op(x, y), (a, b), (t, None) if number == 0 else (None, t))[1]
             np.testing.assert_allclose(one, op(t, b) if number == 0 else op(a, t), rtol=0, atol=1e-5)
             assert x is not one
 
@@ -123,10 +122,10 @@ def test_one_argument_of_a_solution(layout):
     for shape in ((3,), (3, 2)):
         b, tb = (LAYOUTS[layout](draw(rng, float, *shape)) for _ in range(2))
         f = np.linalg.solve
-        text, found = pushed(lambda a, b: f(a, b), (a, b), (None, tb))  # noqa: B023
+        text, found = pushed(lambda a, b: f(a, b), (a, b), (None, tb))
         np.testing.assert_allclose(found, np.linalg.solve(a, tb), atol=1e-14)
         assert text.count("def ") == 2
-        _, found = pushed(lambda a, b: f(a, b), (a, b), (ta, None))  # noqa: B023
+        _, found = pushed(lambda a, b: f(a, b), (a, b), (ta, None))
         np.testing.assert_allclose(found, -np.linalg.solve(a, ta @ np.linalg.solve(a, b)), atol=1e-13)
 
 
@@ -160,13 +159,14 @@ def everything(a, b, n):
     return s + np.sum(np.linalg.solve(a, b[1])) + np.sum(y * np.linalg.matrix_power(a, 3))
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_types_where_branches_merge(layout):
     rng = np.random.default_rng(5)
     a, b, ta, tb = (LAYOUTS[layout](draw(rng, float, 3, 3) + 3.0 * np.eye(3)) for _ in range(4))
     for n in (0, 1, 2):
         _, found = zg.jvp(everything, (a, b, n), (ta, tb, None))
-        (wanted,) = differences(lambda a, b: everything(a, b, n), (a, b), (ta, tb))  # noqa: B023
+        (wanted,) = differences(lambda a, b: everything(a, b, n), (a, b), (ta, tb))
         assert found == pytest.approx(wanted, rel=1e-8)
 
 
