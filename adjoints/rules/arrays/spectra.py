@@ -295,7 +295,7 @@ def norm_x(x: Array, y: float, dy: float) -> Array:
 
 
 @helper
-def norm_tangent(x: Array, y: float, tx: Array) -> float:
+def norm_tangent(x: Array, y: Number, tx: Array) -> Number:
     """The tangent of y, the root of the sum of squares: the sum of re(conj(x) tx) / y; at 0 the subgradient 0."""
     if y != 0:
         return np.sum(np.real(np.conj(x / y) * tx))

@@ -144,7 +144,7 @@ def opaque(condition: str = "", **adjoints: Op | OpaqueAdjoint | None) -> Opaque
 
 
 def linear(rule: OpaqueRule, *names: str) -> OpaqueRule:
-    """Return the rule of an operation that is linear in each of these arguments, by default in all that have adjoints."""
+    """Return the rule of an operation that is linear in each of these arguments, or in all with adjoints."""
     return replace(rule, linear=frozenset(map(rule.names.index, names) if names else rule.adjoints))
 
 

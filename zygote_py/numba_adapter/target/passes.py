@@ -171,7 +171,7 @@ class CallSums(IRPass):
         given, loc = statement.value, statement.loc
         arguments = tuple(state.typemap[each.name] for each in (given.lhs, given.rhs))
         function = _ADDED[arguments[0].layout, arguments[0].ndim]
-        load = fresh(state.func_ir, scope, ir.Global(function.__name__, function, loc), loc)
+        load = fresh(state.func_ir, scope, ir.Global(function.py_func.__name__, function, loc), loc)
         kind = state.typemap[load.target.name] = types.Dispatcher(function)
         statement.value = ir.Expr.call(load.target, (given.lhs, given.rhs), (), loc)
         del state.calltypes[given]
