@@ -23,7 +23,7 @@ from numba import types
 from zygote_py.adjoints.analysis.byte_views import check_views
 from zygote_py.adjoints.analysis.diagnosis import cause
 from zygote_py.adjoints.analysis.flows import Flows, sources, through
-from zygote_py.adjoints.analysis.kinds import can_have_adjoint, carries_adjoint, has_shadow, is_number
+from zygote_py.adjoints.analysis.kinds import can_have_adjoint, carries_adjoint, has_shadow, is_array, is_number
 from zygote_py.adjoints.analysis.tuple_leaves import reachable
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.rules import rule_for
@@ -258,9 +258,9 @@ def _check_type(value: Value, what: str) -> None:
 
 
 def _check_store(instr: Instr) -> None:
-    """Check a store; by now only numbers are stored, one at a time."""
+    """Check a store; by now only numbers are stored, one at a time, but arrays may be added to arrays."""
     array, item, *index = instr.args
-    if isinstance(array.type, types.List):
+    if isinstance(array.type, types.List) or (instr.op is ops.accumulate and is_array(item.type)):
         return
     if not isinstance(array.type, types.Array) or not is_number(item.type) or len(index) != array.type.ndim:
         raise refuse(

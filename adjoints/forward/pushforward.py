@@ -28,10 +28,12 @@ from zygote_py.adjoints.analysis import (
     expose_results,
     find_active,
     has_shadow,
+    is_array,
     is_number,
 )
 from zygote_py.adjoints.forward.companions import Companions, Domain, Walk, has_companion
 from zygote_py.adjoints.forward.custom_pushforward import CustomPushforwards
+from zygote_py.adjoints.forward.direct import direct_tangents
 from zygote_py.adjoints.forward.transposed import Transposed
 from zygote_py.adjoints.reverse.calls import Case, name_apart
 from zygote_py.adjoints.rules import push_forward, rule_for
@@ -154,6 +156,8 @@ class Tangents(Domain):
     def store(self, walk: Walk, instr: Instr, number: int) -> None:
         """Store the tangent of the stored value."""
         whole, value, *rest = instr.args
+        if instr.op is ops.accumulate and is_array(value.type) and value not in walk.activity:
+            return
         changes = has_shadow(value.type) or (is_number(value.type) and value in walk.activity)
         tangent = walk.of(value, number) if changes else zero(element_of(whole.type))
         walk.make(instr.op, (walk.of(whole, number), tangent, *rest), types.none)
@@ -211,7 +215,8 @@ class Tangents(Domain):
         for number in range(self.width):
             b = Builder(Block(), instr.loc)
             changes = {n: walk.of(instr.args[n], number) for n in active}
-            for place, tangent in self._transposed.tangents(b, instr, rule, items, changes).items():
+            of = direct_tangents if rule.gives_tangents else self._transposed.tangents
+            for place, tangent in of(b, instr, rule, items, changes).items():
                 found.setdefault(place, []).append(tangent)
             walk.b.block.instrs += b.block.instrs
         walk.companions |= {items[place]: tuple(tangents) for place, tangents in found.items()}

@@ -338,6 +338,8 @@ class _Builder:
         """Emit the pullback of x[i] = v and of x[i] += v: the element of the shadow belongs to v."""
         array, item, *index = instr.args
         assert isinstance(array, Value)
+        if is_array(item.type):
+            raise InternalError("adjoint: an accumulation into a whole array that was not written out")
         at = tuple(map(_alpha, index))
         shadow = Alpha(self.shadows[array])
         element = element_of(array.type)

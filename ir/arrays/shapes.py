@@ -11,6 +11,7 @@ is not changed here: `ir.arrays.writer` computes lengths where necessary.
 from __future__ import annotations
 
 import builtins
+import operator
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
@@ -24,6 +25,16 @@ from zygote_py.ir.core import Const, Instr, Loc, Operand, Value
 from zygote_py.ir.types import itemsize
 
 INDEX = types.int64
+
+# Operations whose result has the shape of an argument, by the number of that.
+_LIKE: dict[ops.Op, int] = {
+    np.zeros_like: 0,
+    np.empty_like: 0,
+    np.ones_like: 0,
+    np.linalg.inv: 0,
+    np.linalg.cholesky: 0,
+    np.linalg.solve: 1,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +137,10 @@ class Shapes:
             return self._view(array, args[0], index) if is_view(array) else gathered(self, args[0], index)
         if is_elementwise(array):
             return broadcast([self.of(arg) for arg in args])
+        if array.op in _LIKE and len(args) > _LIKE[array.op] and ndim(args[_LIKE[array.op]]) == ndim(array):
+            return self.of(args[_LIKE[array.op]])
+        if array.op in (np.dot, operator.matmul) and len(args) == 2:
+            return (*self.of(args[0])[:-1], *self.of(args[1])[1:]) if max(map(ndim, args)) <= 2 else None
         if array.op is np.sum and (axes := reduced_axes(array)) is not None:
             return tuple(length for axis, length in enumerate(self.of(args[0])) if axis not in axes)
         return None

@@ -23,11 +23,16 @@ F = TypeVar("F", bound=Callable[..., object])
 HELPERS: dict[str, Op] = {op.__name__: op for op in (common_length, fitting_length, check_lengths, spread)}
 
 
-def helper(function: F, effect: Effect = Effect.PURE) -> F:
-    """Register a function as a helper under its name."""
+def helper(function: F, effect: Effect = Effect.PURE, fresh: bool = False) -> F:
+    """Register a function as a helper under its name; a `fresh` one returns an array that is new."""
     HELPERS[function.__name__] = function
-    operation(function, name=function.__name__, effect=effect)
+    operation(function, name=function.__name__, effect=effect, fresh=fresh)
     return function
+
+
+def fresh_helper(function: F) -> F:
+    """Register a function that returns a new array as a helper."""
+    return helper(function, fresh=True)
 
 
 def is_helper(op: Op) -> bool:

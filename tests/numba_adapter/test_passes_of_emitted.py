@@ -116,6 +116,49 @@ def test_values_that_are_none():
         assert compiled(*args) == of_none(*args)
 
 
+def added(x, y):
+    x += y
+    x += x
+    return x
+
+
+MATRIX = np.arange(6.0).reshape(2, 3)
+SUMS = {
+    "vectors": (np.arange(3.0), np.array([1.0, 0.5, -2.0])),
+    "one element": (np.arange(3.0), np.array([0.5])),
+    "none": (np.zeros(0), np.zeros(0)),
+    "strided": (np.arange(3.0), np.arange(6.0)[::2]),
+    "into strided": (np.arange(6.0)[::2], np.arange(3.0)),
+    "rows": (MATRIX, MATRIX * MATRIX),
+    "a column": (MATRIX, MATRIX[:, :1]),
+    "a row": (MATRIX, MATRIX[:1]),
+    "columns": (np.asfortranarray(MATRIX), MATRIX[::-1]),
+    "into columns": (MATRIX, np.asfortranarray(MATRIX * 2.0)),
+    "three axes": (MATRIX.reshape(2, 1, 3), MATRIX.reshape(2, 1, 3) * 2.0),
+    "other axes": (MATRIX, np.arange(3.0)),
+    "complex": (MATRIX * 1j, MATRIX + 1j),
+    "other types": (MATRIX, MATRIX.astype(np.float32)),
+}
+
+
+@pytest.mark.parametrize("arrays", SUMS.values(), ids=list(SUMS))
+def test_sums_of_arrays(arrays):
+    compiled = numba.njit(added, pipeline_class=EmittedPipeline)
+    given, expected = arrays[0].copy(order="A"), arrays[0].copy(order="A")
+    if not arrays[0].flags.forc:
+        given, expected = (np.repeat(each, 2)[::2] for each in (given, expected))
+    found = compiled(given, arrays[1])
+    np.testing.assert_array_equal(found, added(expected, arrays[1]))
+    assert found.size == 0 or np.shares_memory(found, given)
+
+
+@pytest.mark.parametrize("shapes", [((3,), (2,)), ((2, 3), (3, 2)), ((1,), (3,)), ((2, 3), (2, 2))], ids=str)
+def test_sums_of_other_shapes(shapes):
+    compiled = numba.njit(added, pipeline_class=EmittedPipeline)
+    with pytest.raises(ValueError):
+        compiled(*map(np.ones, shapes))
+
+
 @pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
 def test_ssa_form(f):
     blocks = compiler.run_frontend(f).blocks

@@ -81,15 +81,16 @@ def lowered_on_copies(
 ) -> tuple[str, tuple[int, ...], LoweredFunction]:
     """Return the name of what a form makes, the parameters asked for, and the function, which writes to copies."""
     request = within(call, form, make_request(call.func, wrt, with_value=False))
+    is_pushed = isinstance(form, PushForm)
 
     def lower(taken: tuple[Type, ...]) -> LoweredFunction:
         lowered = lower_typed(call.typed(taken))
         if lowered.has_derivatives:  # of the routines that helpers become it is known what memory they give
-            take_as_primal(lowered.function)
+            take_as_primal(lowered.function, is_pushed)
         work_on_copies(lowered.function, lowered.argument_count)
         return lowered
 
-    _, wrt, lowered = lowered_primal(request, kinds, lower)
+    _, wrt, lowered = lowered_primal(request, kinds, lower, is_pushed)
     refuse_writes(lowered.function, kinds)
     return request.name, wrt, lowered
 

@@ -306,7 +306,7 @@ def finish(function: Function) -> Function:
     for each in (*(routine.function for routine in routines_of(function)), function):
         if write_out_guards(each):
             passes.run(each, passes.CLEAN_UP)
-        passes.run(each, [passes.store_whole_tuples])
+        passes.run(each, [passes.store_whole_tuples, passes.join_stacks])
     return tidy(function)
 
 

@@ -91,14 +91,17 @@ Lower = Callable[[tuple[Type, ...]], LoweredFunction]
 
 @stage("preparation")
 def lowered_primal(
-    request: Request, argument_types: tuple[Type, ...], lower: Lower
+    request: Request, argument_types: tuple[Type, ...], lower: Lower, is_pushed: bool = False
 ) -> tuple[tuple[Type, ...], tuple[int, ...], LoweredFunction]:
-    """Return the argument types, the numbers of the parameters asked for, and the primal in canonical form."""
+    """Return the argument types, the numbers of the parameters asked for, and the primal in canonical form.
+
+    A primal that `is_pushed`, forward, may accumulate into whole arrays.
+    """
     given = tuple(map(_without_default, argument_types))
     taken = tuple(_taken_as(request, number, type) for number, type in enumerate(given))
     lowered = lower(taken)
     if lowered.has_derivatives:
-        called = take_as_primal(lowered.function)  # rules are not called
+        called = take_as_primal(lowered.function, is_pushed)  # rules are not called
         lowered = replace(lowered, routines=(*called, *(each for each in lowered.routines if each not in called)))
     parameters = tuple(request.signature.parameters)[: len(given)]
     wrt = numbers_asked_for(request.wrt, request.closure, parameters, lowered, request.loc, request.captured_count)
@@ -281,8 +284,11 @@ def _texts(args: tuple[Operand, ...]) -> str:
 # ----------------------------------------------------------------------------------------------- derivatives as primals
 
 
-def take_as_primal(function: Function) -> tuple[Routine, ...]:
-    """Bring a derivative and the routines that it calls into the form that is differentiated. Returns the routines."""
+def take_as_primal(function: Function, is_pushed: bool = False) -> tuple[Routine, ...]:
+    """Bring a derivative and the routines that it calls into the form that is differentiated. Returns the routines.
+
+    Where it `is_pushed`, forward, the accumulations into whole arrays are left: the tangents accumulate alike.
+    """
     for routine in routines_behind(function):
         take_as_routines(routine.function)
     take_as_routines(function)
@@ -291,7 +297,8 @@ def take_as_primal(function: Function) -> tuple[Routine, ...]:
     split_stacks(function, routines)
     for each in (function, *(routine.function for routine in routines)):
         each.kind = "primal"
-        write_out_whole_accumulations(each)
+        if not is_pushed:
+            write_out_whole_accumulations(each)
         make_canonical(each)
     find_effects(routines)
     return routines

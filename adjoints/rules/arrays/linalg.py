@@ -7,7 +7,8 @@ gradient 0. Where there is no derivative, the helper raises `LinAlgError`, unles
 docs/linear-algebra.md has the conditions. Eigenvalues, singular values and norms are in `spectra.py`.
 
 The formulas of `inv`, `solve`, `det` are those of M. Giles, "Collected matrix derivative results for forward and
-reverse mode algorithmic differentiation" (2008); others say theirs. `^H` is the conjugate transpose.
+reverse mode algorithmic differentiation" (2008); others say theirs. `^H` is the conjugate transpose. Where the formula
+of the tangent is as simple, there is a helper for it; the tangents of the others are made of the adjoints.
 """
 
 from __future__ import annotations
@@ -23,13 +24,15 @@ from zygote_py.adjoints.rules.formulas.opaque import (
     OpaqueRule,
     adjoint,
     is_differentiated,
+    linear,
     matters,
     number_matters,
     opaque,
     opaque_choice,
     opaque_rule,
+    tangents,
 )
-from zygote_py.ir import Instr, helper
+from zygote_py.ir import Instr, fresh_helper, helper
 
 Array = Any
 Number = Any
@@ -40,6 +43,17 @@ def inv_a(y: Array, dy: Array) -> Array:
     """The adjoint of a in y = inv(a): -y^H dy y^H."""
     t = np.conj(y.T)
     return -np.dot(np.dot(t, dy), t)
+
+
+@fresh_helper
+def inv_tangent(y: Array, ta: Array) -> Array:
+    """The tangent of y = inv(a): -y ta y."""
+    product = np.dot(np.dot(y, ta), y)
+    result = np.empty_like(y)
+    for i in range(y.shape[0]):
+        for j in range(y.shape[0]):
+            result[i, j] = -product[i, j]
+    return result
 
 
 @helper
@@ -80,6 +94,41 @@ def guarded_solve_a(y: Array, db: Array) -> Array:
 def solve_vector_a(y: Array, db: Array) -> Array:
     """As `solve_a`, for a vector b."""
     return -outer_conj(db, y)
+
+
+@fresh_helper
+def solve_tangent_a(a: Array, y: Array, ta: Array) -> Array:
+    """The tangent of y = solve(a, b) for that of a: the solution for -ta y."""
+    return np.linalg.solve(a, -np.dot(ta, y))
+
+
+@fresh_helper
+def solve_tangent(a: Array, y: Array, ta: Array, tb: Array) -> Array:
+    """The tangent of y = solve(a, b) for those of a and b: the solution for tb - ta y."""
+    change = np.dot(ta, y)
+    for i in range(change.shape[0]):
+        for j in range(change.shape[1]):
+            change[i, j] = tb[i, j] - change[i, j]
+    return np.linalg.solve(a, change)
+
+
+@fresh_helper
+def solve_vector_tangent(a: Array, y: Array, ta: Array, tb: Array) -> Array:
+    """As `solve_tangent`, for a vector b."""
+    change = np.dot(ta, y)
+    for i in range(change.shape[0]):
+        change[i] = tb[i] - change[i]
+    return np.linalg.solve(a, change)
+
+
+@helper
+def product_trace(x: Array, y: Array) -> Number:
+    """The trace of the product x y of square matrices."""
+    total = np.zeros(1, x.dtype)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[0]):
+            total[0] += x[i, j] * y[j, i]
+    return total[0]
 
 
 @helper
@@ -134,6 +183,12 @@ def det_a(a: Array, y: Array, dy: Array) -> Array:
 
 
 @helper
+def det_tangent(a: Array, y: Number, ta: Array) -> Number:
+    """The tangent of y = det(a): the trace of the product of the matrix of cofactors, transposed, and ta."""
+    return product_trace(np.conj(det_a(a, y, 1.0).T), ta)
+
+
+@helper
 def guarded_det_a(a: Array, y: Number, dy: Number) -> Array:
     """As `det_a`."""
     if not number_matters(dy):
@@ -168,6 +223,32 @@ def inverse_times(a: Array, logarithm: Array, factor: Array) -> Array:
 
 
 @helper
+def inverse_trace(a: Array, logarithm: Number, ta: Array) -> Number:
+    """The trace of inv(a) ta; the logarithm of the determinant tells whether there is an inverse."""
+    if np.isinf(logarithm):
+        raise np.linalg.LinAlgError("np.linalg.slogdet: a singular matrix has no derivative")
+    return product_trace(np.linalg.inv(a), ta)
+
+
+@helper
+def slogdet_tangent(a: Array, y1: Number, ta: Array) -> Number:
+    """The tangent of y1 in (sign, y1) = slogdet(a) of a real a."""
+    return inverse_trace(a, y1, ta)
+
+
+@helper
+def slogdet_complex_tangent_0(a: Array, y0: Number, y1: Number, ta: Array) -> Number:
+    """The tangent of y0 in (y0, y1) = slogdet(a) of a complex a: that of arg(y0) is the imaginary part of the trace."""
+    return y0 * (1j * np.imag(inverse_trace(a, y1, ta)))
+
+
+@helper
+def slogdet_complex_tangent_1(a: Array, y1: Number, ta: Array) -> Number:
+    """The tangent of y1 in (sign, y1) = slogdet(a) of a complex a."""
+    return np.real(inverse_trace(a, y1, ta))
+
+
+@helper
 def matrix_power_a(a: Array, n: int, dy: Array) -> Array:
     """The adjoint of a in matrix_power(a, n): the sum of b^k dy b^(n-1-k) over k < n, where b = a^H.
 
@@ -195,6 +276,12 @@ def matrix_power_a(a: Array, n: int, dy: Array) -> Array:
     return result
 
 
+@fresh_helper
+def matrix_power_tangent(a: Array, n: int, ta: Array) -> Array:
+    """The tangent of matrix_power(a, n): the sum of a^k ta a^(n-1-k) over k < n."""
+    return np.copy(matrix_power_a(np.conj(a.T), n, ta))
+
+
 @helper
 def cholesky_a(y: Array, dy: Array) -> Array:
     """The adjoint of a in y = cholesky(a), a function of the lower triangle and of the diagonal's real part.
@@ -217,6 +304,29 @@ def cholesky_a(y: Array, dy: Array) -> Array:
         for j in range(i):
             result[i, j] = s[i, j] + np.conj(s[j, i])
     return result
+
+
+@fresh_helper
+def cholesky_tangent(y: Array, ta: Array) -> Array:
+    """The tangent of y = cholesky(a): y times the lower triangle of s = y^-1 ta y^-H, its diagonal halved.
+
+    Of ta the lower triangle and the diagonal's real part are read. I. Murray, as above, eq. 7.
+    """
+    n = y.shape[0]
+    change = np.empty((n, n), y.dtype)
+    for i in range(n):
+        change[i, i] = np.real(ta[i, i])
+        for j in range(i):
+            change[i, j] = ta[i, j]
+            change[j, i] = np.conj(ta[i, j])
+    half = np.linalg.solve(y, change)
+    s = np.linalg.solve(y, np.conj(half.T))
+    p = np.zeros((n, n), y.dtype)
+    for i in range(n):
+        p[i, i] = 0.5 * np.real(s[i, i])
+        for j in range(i):
+            p[i, j] = s[i, j]
+    return np.dot(y, p)
 
 
 @helper
@@ -357,34 +467,48 @@ def lstsq_vector_a(a: Array, b: Array, y0: Array, y2: int, dy0: Array, dy3: Arra
 
 
 _SOLVE_B = adjoint(solve_b, nan_safe=guarded_solve_b)
-_SOLVE = opaque(
-    "a and b finite; a singular matrix raises as np.linalg.solve does",
-    a=adjoint(solve_a, nan_safe=guarded_solve_a),
-    b=_SOLVE_B,
+_SOLVE_CONDITION = "a and b finite; a singular matrix raises as np.linalg.solve does"
+_SOLVE = tangents(
+    linear(opaque(_SOLVE_CONDITION, a=adjoint(solve_a, nan_safe=guarded_solve_a), b=_SOLVE_B), "b"),
+    solve_tangent_a,
+    solve_tangent,
 )
-_SOLVE_VECTOR = opaque(_SOLVE.condition, a=solve_vector_a, b=_SOLVE_B)
+_SOLVE_VECTOR = tangents(
+    linear(opaque(_SOLVE_CONDITION, a=solve_vector_a, b=_SOLVE_B), "b"), solve_tangent_a, solve_vector_tangent
+)
 _FULL_RANK = "full rank, rows or columns; refused otherwise"
 _LSTSQ = opaque(_FULL_RANK, a=lstsq_a, b=lstsq_b, rcond=None)
 _LSTSQ_VECTOR = opaque(_FULL_RANK, a=lstsq_vector_a, b=lstsq_vector_b, rcond=None)
-_SLOGDET = opaque("a regular; a singular matrix is refused", a=slogdet_a)
-_SLOGDET_COMPLEX = opaque(_SLOGDET.condition, a=slogdet_complex_a)
+_SLOGDET = tangents(opaque("a regular; a singular matrix is refused", a=slogdet_a), y1=slogdet_tangent)
+_SLOGDET_COMPLEX = tangents(
+    opaque(_SLOGDET.condition, a=slogdet_complex_a), y0=slogdet_complex_tangent_0, y1=slogdet_complex_tangent_1
+)
 
 opaque_rule(
     np.linalg.inv,
     condition="a singular matrix raises as np.linalg.inv does",
     a=adjoint(inv_a, nan_safe=guarded_inv_a),
+    tangent=inv_tangent,
 )
 opaque_rule(
     np.linalg.det,
     condition="everywhere, singular matrices included",
     a=adjoint(det_a, nan_safe=guarded_det_a),
+    tangent=det_tangent,
 )
-opaque_rule(np.linalg.matrix_power, condition="n < 0: as np.linalg.inv", a=matrix_power_a, n=None)
+opaque_rule(
+    np.linalg.matrix_power,
+    condition="n < 0: as np.linalg.inv",
+    tangent=matrix_power_tangent,
+    a=matrix_power_a,
+    n=None,
+)
 opaque_rule(
     np.linalg.cholesky,
     condition="positive definite, else np.linalg.cholesky raises; only the lower triangle is read, the gradient of the "
     "upper one is 0",
     a=cholesky_a,
+    tangent=cholesky_tangent,
 )
 opaque_rule(np.linalg.qr, condition="the first min(m, n) columns are linearly independent; refused otherwise", a=qr_a)
 opaque_rule(np.linalg.pinv, condition=_FULL_RANK + "; so is a rank that rcond reduces", a=pinv_a, rcond=None)

@@ -6,6 +6,8 @@ The transpose of a C-contiguous array is a Fortran-contiguous view, which BLAS t
 arrays are made contiguous first. Complex factors are conjugated; of a vector and a matrix it is the vector, the cheaper
 one: `conj(b) @ dy` is `conj(b @ conj(dy))`.
 
+A product is linear in each factor, so its tangent is `ta @ b + a @ tb`.
+
 Products with `out` have no rule here, nor have integers, which Numba does not multiply.
 """
 
@@ -18,7 +20,7 @@ import numpy as np
 from numba import types
 
 from zygote_py.adjoints.rules.arrays import guarded
-from zygote_py.adjoints.rules.formulas.opaque import OpaqueRule, adjoint, opaque, opaque_choice
+from zygote_py.adjoints.rules.formulas.opaque import OpaqueRule, adjoint, linear, opaque, opaque_choice
 from zygote_py.ir import Instr, helper
 
 Array = Any
@@ -165,13 +167,15 @@ _DOT_RIGHT = {
 _MATVEC_LEFT = adjoint(matvec_left, nan_safe=guarded.guarded_matvec_left)
 _VECMAT_RIGHT = adjoint(vecmat_right, nan_safe=guarded.guarded_vecmat_right)
 _INNER_RIGHT = adjoint(inner_right, nan_safe=guarded.guarded_inner_right)
-_INNER = opaque(a=adjoint(inner_left, nan_safe=guarded.guarded_inner_left), b=_INNER_RIGHT)
-_INNER_COMPLEX = opaque(
-    a=adjoint(inner_left_complex, nan_safe=guarded.guarded_inner_left_complex),
-    b=adjoint(inner_right_complex, nan_safe=guarded.guarded_inner_right_complex),
+_INNER = linear(opaque(a=adjoint(inner_left, nan_safe=guarded.guarded_inner_left), b=_INNER_RIGHT))
+_INNER_COMPLEX = linear(
+    opaque(
+        a=adjoint(inner_left_complex, nan_safe=guarded.guarded_inner_left_complex),
+        b=adjoint(inner_right_complex, nan_safe=guarded.guarded_inner_right_complex),
+    )
 )
-_VDOT_COMPLEX = opaque(a=adjoint(vdot_left_complex, nan_safe=guarded.guarded_vdot_left_complex), b=_INNER_RIGHT)
-_DOT = opaque(a=dot_left, b=dot_right)
+_VDOT_COMPLEX = linear(opaque(a=adjoint(vdot_left_complex, nan_safe=guarded.guarded_vdot_left_complex), b=_INNER_RIGHT))
+_DOT = linear(opaque(a=dot_left, b=dot_right))
 
 
 @opaque_choice(np.dot, operator.matmul, sample=_DOT)
@@ -186,11 +190,11 @@ def dot(instr: Instr) -> OpaqueRule | None:
         case 1, 1:
             return _INNER_COMPLEX if _kind(a) == "complex" else _INNER
         case 1, 2:
-            return opaque(a=_VECMAT_LEFT[_kind(b)], b=_VECMAT_RIGHT)
+            return linear(opaque(a=_VECMAT_LEFT[_kind(b)], b=_VECMAT_RIGHT))
         case 2, 1:
-            return opaque(a=_MATVEC_LEFT, b=_MATVEC_RIGHT[_kind(a)])
+            return linear(opaque(a=_MATVEC_LEFT, b=_MATVEC_RIGHT[_kind(a)]))
         case 2, 2:
-            return opaque(a=_DOT_LEFT[_kind(b)], b=_DOT_RIGHT[_kind(a)])
+            return linear(opaque(a=_DOT_LEFT[_kind(b)], b=_DOT_RIGHT[_kind(a)]))
     return None
 
 

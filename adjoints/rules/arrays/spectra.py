@@ -30,6 +30,7 @@ from zygote_py.adjoints.rules.formulas.opaque import (
     opaque,
     opaque_choice,
     opaque_rule,
+    tangents,
 )
 from zygote_py.adjoints.rules.formulas.rule import flat
 from zygote_py.adjoints.rules.scalar.arithmetic import constant_value
@@ -294,6 +295,14 @@ def norm_x(x: Array, y: float, dy: float) -> Array:
 
 
 @helper
+def norm_tangent(x: Array, y: Number, tx: Array) -> Number:
+    """The tangent of y, the root of the sum of squares: the sum of re(conj(x) tx) / y; at 0 the subgradient 0."""
+    if y != 0:
+        return np.sum(np.real(np.conj(x / y) * tx))
+    return y
+
+
+@helper
 def norm_spectral_x(x: Array, ord: int, dy: float) -> Array:
     """The adjoint of x in its greatest (ord = 2) or smallest (ord = -2) singular value; at 0 the subgradient 0."""
     result = np.zeros(x.shape, x.dtype)
@@ -344,7 +353,7 @@ _HERMITIAN = "Hermitian, refused otherwise; only the lower triangle is read, the
 _VALUES = "; a repeated eigenvalue alone has a kink"
 _DISTINCT = "real eigenvalues for a real matrix, else np.linalg.{} raises; distinct, refused otherwise"
 _PHASE = "; refused if the result depends on the phase of complex vectors"
-_NORM = opaque("everywhere; at 0 the gradient is 0", x=norm_x, ord=None)
+_NORM = tangents(opaque("everywhere; at 0 the gradient is 0", x=norm_x, ord=None), norm_tangent)
 _NORM_SPECTRAL = opaque(
     "a repeated greatest or smallest singular value is a kink; at 0 the gradient is 0", x=norm_spectral_x, ord=None
 )

@@ -13,6 +13,11 @@ itself. It may ask for arguments by their names, for the result `y` and its adjo
 result is a tuple), and for what another argument's helper returned: `db` is the contribution to `b`. For a real loss
 the adjoint of a complex number is dL/dRe + i dL/dIm.
 
+In forward mode a rule may give the tangent of the result directly: `tangents(rule, inv_tangent)`, with a helper that
+asks for the tangent of the argument `a` as `ta` and returns that of the result, fresh and in the result's layout. A
+product is linear in each factor: `linear(rule)` says that its tangent is the sum of products with the tangent of one.
+Where a rule gives none, the tangents are made of the adjoints (`adjoints/forward/transposed.py`).
+
 An adjoint `dy` that a helper gets may be all zeros, so a helper refuses (it raises `ValueError` or
 `np.linalg.LinAlgError`) only what matters. The operations with rules are in `products.py`, `linalg.py` and
 `spectra.py`. How contributions are used is not decided here.
@@ -22,7 +27,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -47,15 +52,34 @@ class OpaqueAdjoint:
 
 
 @dataclass(frozen=True, slots=True)
+class OpaqueTangent:
+    """The helper that computes the tangent of a result, by its number, from those of the arguments `active`."""
+
+    function: Op
+    needs: tuple[str, ...]
+    active: frozenset[int]
+    result: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class OpaqueRule:
     """The names of an operation's arguments and the adjoints of those, by number, that a gradient flows to.
 
-    `condition` says where the derivative exists, for the documentation: empty for everywhere.
+    `condition` says where the derivative exists, for the documentation: empty for everywhere. The operation is linear
+    in each of the arguments `linear`; `tangents` are what the rule gives for the others.
     """
 
     names: tuple[str, ...]
     adjoints: Mapping[int, OpaqueAdjoint]
     condition: str = ""
+    linear: frozenset[int] = frozenset()
+    tangents: tuple[OpaqueTangent, ...] = ()
+
+    @property
+    def gives_tangents(self) -> bool:
+        """Return whether the rule gives the tangents of the results directly, whatever arguments are active."""
+        alone = {number for tangent in self.tangents for number in tangent.active if len(tangent.active) == 1}
+        return alone | self.linear >= set(self.adjoints)
 
     def needed(self, active: Collection[int]) -> frozenset[str]:
         """Return the names that the contributions to these arguments need, those of other contributions included."""
@@ -119,9 +143,30 @@ def opaque(condition: str = "", **adjoints: Op | OpaqueAdjoint | None) -> Opaque
     return OpaqueRule(tuple(adjoints), made, condition)
 
 
-def opaque_rule(*ops: Op, condition: str = "", **adjoints: Op | OpaqueAdjoint | None) -> None:
-    """Register the rule of operations, one for arguments of all types."""
+def linear(rule: OpaqueRule, *names: str) -> OpaqueRule:
+    """Return the rule of an operation that is linear in each of these arguments, or in all with adjoints."""
+    return replace(rule, linear=frozenset(map(rule.names.index, names) if names else rule.adjoints))
+
+
+def tangents(rule: OpaqueRule, *functions: Op, **of_results: Op) -> OpaqueRule:
+    """Return a rule with helpers that give the tangent of the result, or of the items `y0`, `y1`, ... of a tuple."""
+    given = [*((0, each) for each in functions), *((int(name[1:]), each) for name, each in of_results.items())]
+    made = []
+    for result, function in given:
+        assert is_helper(function), function
+        needs = tuple(inspect.signature(function).parameters)
+        active = frozenset(n for n, name in enumerate(rule.names) if f"t{name}" in needs)
+        made.append(OpaqueTangent(function, needs, active, result))
+    return replace(rule, tangents=tuple(made))
+
+
+def opaque_rule(
+    *ops: Op, condition: str = "", tangent: Op | None = None, **adjoints: Op | OpaqueAdjoint | None
+) -> None:
+    """Register the rule of operations, one for arguments of all types; `tangent` is the helper of its tangent."""
     rule = opaque(condition, **adjoints)
+    if tangent is not None:
+        rule = tangents(rule, tangent)
     opaque_choice(*ops, sample=rule)(lambda instr: rule)
 
 
@@ -150,7 +195,7 @@ def opaque_for(instr: Instr) -> OpaqueRule | None:
     if not inactive:
         return rule
     kept = {number: adjoint for number, adjoint in rule.adjoints.items() if number not in inactive}
-    return OpaqueRule(rule.names, kept, rule.condition)
+    return replace(rule, adjoints=kept)
 
 
 def _is_inexact(instr: Instr, number: int) -> bool:

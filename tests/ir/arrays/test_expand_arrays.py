@@ -310,3 +310,14 @@ def test_loops_over_float64_are_vectorised() -> None:
     compiled = numba_adapter.load(emit(primal, name="combined", target=NJIT))
     compiled(np.ones(4), np.ones(4))
     assert any(f"<{width} x double>" in code for code in compiled.inspect_llvm().values() for width in (2, 4, 8))
+
+
+def of_known_shapes(a, b, x):
+    y = a @ b + np.zeros_like(a @ b) + 2.0 * (a @ b)
+    z = np.linalg.solve(a, b @ x) - b @ x
+    return y, z, np.linalg.inv(a) + a, np.dot(x, b) + x @ b
+
+
+def test_shapes_of_products_and_solutions():
+    text = emitted(of_known_shapes, "f64[:, :]", "f64[:, :]", "f64[:]")
+    assert "common_length" not in text.partition("def of_known_shapes")[2], text

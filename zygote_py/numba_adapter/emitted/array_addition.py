@@ -1,9 +1,8 @@
 """`x += y` of arrays is a call: Numba would write a loop with the broadcasting of all shapes at each such statement.
 
-    $1 = inplace_binop(x, y)        ->      $0 = call add_to_matrix(x, y); $1 = x
+    $1 = inplace_binop(x, y)        ->      $0 = call add_to_rows(x, y); $1 = x
 
-The loops here are for arrays of one shape, as the adjoints of a value are, and compiled once for each combination of
-types. For other shapes they leave it to Numba, which broadcasts or raises. The sums are the same.
+The loops here are compiled once for each combination of types, and kept on disk. The sums are the same.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import operator
 from typing import Any
 
 import numba
-import numpy as np
 from numba import types
 
 from zygote_py.numba_adapter.base import IRPass, link_only
@@ -21,20 +19,29 @@ from zygote_py.numba_adapter.base.internals import ir
 
 
 def _add_to_vector(target: Any, change: Any) -> None:
-    if target.shape[0] != change.shape[0]:
-        np.add(target, change, target)
-    else:
-        for i in range(target.shape[0]):
-            target[i] += change[i]
+    n = len(change)
+    if n not in (1, len(target)):
+        raise ValueError("an array is added to one of another shape")
+    for i in range(len(target)):
+        target[i] += change[i if n > 1 else 0]
 
 
-def _add_to_matrix(target: Any, change: Any) -> None:
-    if target.shape != change.shape:
-        np.add(target, change, target)
-    else:
+def _add_to_rows(target: Any, change: Any) -> None:
+    n, m = change.shape
+    if n not in (1, target.shape[0]) or m not in (1, target.shape[1]):
+        raise ValueError("an array is added to one of another shape")
+    for i in range(target.shape[0]):
+        for j in range(target.shape[1]):
+            target[i, j] += change[i if n > 1 else 0, j if m > 1 else 0]
+
+
+def _add_to_columns(target: Any, change: Any) -> None:
+    n, m = change.shape
+    if n not in (1, target.shape[0]) or m not in (1, target.shape[1]):
+        raise ValueError("an array is added to one of another shape")
+    for j in range(target.shape[1]):
         for i in range(target.shape[0]):
-            for j in range(target.shape[1]):
-                target[i, j] += change[i, j]
+            target[i, j] += change[i if n > 1 else 0, j if m > 1 else 0]
 
 
 class AddArrays(IRPass):
@@ -63,7 +70,7 @@ class AddArrays(IRPass):
         target, change = typed[value.lhs.name], typed[value.rhs.name]
         if not (isinstance(target, types.Array) and isinstance(change, types.Array)):
             return None
-        function = _BY_DIMENSION.get(target.ndim)
+        function = _BY_LAYOUT.get((target.ndim, target.layout))
         is_plain = (
             target.ndim == change.ndim and target.dtype == change.dtype and typed[statement.target.name] == target
         )
@@ -94,4 +101,10 @@ def _helper(function: Any) -> Any:
     return made
 
 
-_BY_DIMENSION = {1: _add_to_vector, 2: _add_to_matrix}
+_BY_LAYOUT = {
+    (1, "C"): _add_to_vector,
+    (1, "A"): _add_to_vector,
+    (2, "C"): _add_to_rows,
+    (2, "A"): _add_to_rows,
+    (2, "F"): _add_to_columns,
+}
