@@ -52,6 +52,13 @@ def _field_names(cls: Any) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(cls))
 
 
+def fields_of(cls: Any) -> tuple[str, ...] | None:
+    """Return the names of the fields of a class of NamedTuples or of frozen dataclasses; None for any other class."""
+    if issubclass(cls, tuple):
+        return getattr(cls, "_fields", None)
+    return field_names(cls) if is_structure(cls) else None
+
+
 def new(cls: type, values: tuple[object, ...]) -> Any:
     """Return an object of a dataclass with these values of its fields, without running any code of the class."""
     made: Any = object.__new__(cls)
@@ -162,3 +169,19 @@ def is_importable(cls: type) -> bool:
     """Return whether a class can be imported by its name from its module."""
     module = sys.modules.get(cls.__module__)
     return cls.__module__ != "__main__" and getattr(module, cls.__qualname__, None) is cls
+
+
+def is_current(cls: type) -> bool:
+    """Return whether a class is the one of its name in its module, which may be the main program, or in a class there.
+
+    It is not if it was made in a function, or if the module or the cell of the notebook that defines it ran again.
+    """
+    return class_named(cls.__module__, cls.__qualname__) is cls
+
+
+def class_named(module: str, name: str) -> object:
+    """Return the class of a name in a module that is loaded; None if there is none."""
+    found: object = sys.modules.get(module)
+    for each in name.split("."):
+        found = getattr(found, each, None)
+    return found

@@ -321,8 +321,8 @@ class Fingerprint:
 
     def _structure(self, cls: Any) -> None:
         """Add a NamedTuple or a frozen dataclass: the names of its fields, and everything that it defines."""
-        if not structures.is_importable(cls):  # objects of it could not be made anew in another process
-            raise NotCacheable(f"the class {cls.__name__} cannot be imported")
+        if not structures.is_current(cls):  # objects of it could not be made anew in another process
+            raise NotCacheable(f"the class {cls.__name__} is not found by its name")
         if not self._is_new(cls, "class"):
             return
         self.add(cls.__module__, cls.__qualname__)

@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from zygote_py import compiler, numba_adapter
-from zygote_py.base import Capture, caller
+from zygote_py.base import Capture, caller, structures
 from zygote_py.cache import environment
 from zygote_py.cache.fingerprint import Fingerprint, NotCacheable, content_of, read_from
 from zygote_py.cache.folder import Place, place_in_use
@@ -220,8 +220,9 @@ class Entry:
         hidden = tuple(_typed(self._capture(*each)) for each in record["hidden"])
         frozen = tuple(self._capture(*each) for each in record["frozen"])
         modules = []
-        for name, length in record["modules"]:
-            modules.append(Emitted(source[:length], name, {}))
+        for name, length, places in record["modules"]:
+            classes = {own: structures.class_named(*place) for own, place in places.items()}
+            modules.append(Emitted(source[:length], name, classes))
             source = source[length:]
         kernel = self._making.restored(self._request, self._argument_types, modules, record["known"], hidden, frozen)
         kernel.code = self._code(data)
@@ -257,10 +258,11 @@ class Entry:
         """Return the content of a file: a comment with the record, and the source."""
         modules, known = self._making.described(compiled)
         for emitted in modules:
-            if emitted.globals:  # which are not found again in another process
-                raise NotCacheable(f"{', '.join(emitted.globals)}, which cannot be imported")
+            for name, value in emitted.globals.items():
+                if not isinstance(value, type) or not structures.is_current(value):  # it is not found in another process
+                    raise NotCacheable(f"{name}, which cannot be imported")
         record = {
-            "modules": [(emitted.name, len(emitted.source)) for emitted in modules],
+            "modules": [(emitted.name, len(emitted.source), _places(emitted.globals)) for emitted in modules],
             "known": known,
             "constants": self._constants(kernel),
             "passed": [self._place(each) for each in hidden],
@@ -295,6 +297,11 @@ class Entry:
 
 
 _COMMENT = "# "  # before the record, in the first line of what is written
+
+
+def _places(classes: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """Return where classes are found: those of the main program, which emitted modules do not import, and inner ones."""
+    return {name: (cls.__module__, cls.__qualname__) for name, cls in classes.items()}
 
 
 def _typed(capture: Capture) -> Capture:

@@ -45,12 +45,13 @@ from numba.core.imputils import (
 )
 from numba.core.interpreter import Interpreter
 from numba.core.ir_utils import build_definitions, get_definition, guard
+from numba.core.pythonapi import _boxers
 from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.rewrites.registry import Rewrite, register_rewrite
 from numba.core.runtime.nrt import rtsys
 from numba.core.target_extension import get_local_target
 from numba.core.targetconfig import ConfigStack
-from numba.core.typed_passes import NopythonTypeInference
+from numba.core.typed_passes import NativeLowering, NativeParforLowering, NopythonTypeInference
 from numba.core.typing import npydecl, templates
 from numba.core.typing.templates import (
     AbstractTemplate,
@@ -80,6 +81,14 @@ from numba.np.ufunc.dufunc import DUFunc
 from numba.np.ufunc.gufunc import GUFunc
 from numba.np.ufunc.sigparse import parse_signature
 from numba.stencils.stencil import StencilFunc
+
+boxers: dict[Any, Any] = _boxers.functions
+
+
+def import_boxes() -> None:
+    """Import what fills `boxers`, as Numba does when it first makes a wrapper."""
+    importlib.import_module("numba.core.boxing")
+
 
 _LATER = {
     "CFunc": "numba.core.ccallback",
@@ -124,6 +133,8 @@ __all__ = [
     "JITCPUCodegen",
     "JITCodeLibrary",
     "LiteralUnroll",
+    "NativeLowering",
+    "NativeParforLowering",
     "NopythonTypeInference",
     "PassManager",
     "ReconstructSSA",
@@ -137,6 +148,7 @@ __all__ = [
     "_IntrinsicTemplate",
     "_OverloadAttributeTemplate",
     "_OverloadFunctionTemplate",
+    "boxers",
     "build_definitions",
     "cgutils",
     "compiler",
@@ -153,6 +165,7 @@ __all__ = [
     "get_local_target",
     "global_compiler_lock",
     "guard",
+    "import_boxes",
     "impl_ret_borrowed",
     "impl_ret_new_ref",
     "imputils",

@@ -13,12 +13,15 @@ from numba import types
 from zygote_py.numba_adapter.base.internals import (
     InlineClosureLikes,
     IRProcessing,
+    NativeLowering,
+    NativeParforLowering,
     NopythonTypeInference,
     PassManager,
     ReconstructSSA,
     compiler,
     register_pass,
 )
+from zygote_py.numba_adapter.target.boxing import LowerParforsWithClasses, LowerWithClasses
 from zygote_py.numba_adapter.target.conditional_expressions import JoinBranches
 from zygote_py.numba_adapter.target.linear_ssa import LinearSSA
 from zygote_py.numba_adapter.target.shared_values import ShareValues
@@ -81,6 +84,8 @@ _OURS = {
     ReconstructSSA: LinearSSA,
     NopythonTypeInference: _TypeInference,
     InlineClosureLikes: _InlineClosures,
+    NativeLowering: LowerWithClasses,
+    NativeParforLowering: LowerParforsWithClasses,
 }
 
 

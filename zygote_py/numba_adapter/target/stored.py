@@ -25,6 +25,7 @@ import llvmlite.binding as llvm
 import numba
 from numba import types
 
+from zygote_py.base import structures
 from zygote_py.numba_adapter.base import SMALLEST_NUMBER
 from zygote_py.numba_adapter.base.internals import (
     AppDirs,
@@ -62,6 +63,9 @@ def _is_named_uniquely(symbol: str) -> bool:
     found = _NUMBER.search(symbol)
     return bool(_BY_TYPE.match(symbol)) if found is None else int(found[1]) >= SMALLEST_NUMBER
 
+
+# In machine code, what Numba pickled of the main program: with the whole of its classes, which the next process has.
+_OF_MAIN = b"\x8c\x08__main__"
 
 # ----------------------------------------------------------------------------------------------------- writing, reading
 
@@ -105,7 +109,7 @@ class Stored(_Cache):
             return None
         name = code.name_of(signature, _machine(target_context))
         holder = known = _held.get(name)
-        if known is not None and not all(map(_is_present, _classes_in(known.result.signature))):
+        if known is not None and not all(map(structures.is_current, _classes_in(known.result.signature))):
             return None
         if holder is None and (data := code.read(name)) is not None:
             with suppress(Exception):  # of any kind: a file may hold anything
@@ -146,14 +150,6 @@ def _classes_in(kind: Any) -> Iterator[type]:
             yield from _classes_in(each)
 
 
-def _is_present(cls: type) -> bool:
-    """Return whether a class is still the one of its name: a module that was loaded again has another."""
-    found: Any = sys.modules.get(cls.__module__)
-    for name in cls.__qualname__.split("."):
-        found = getattr(found, name, cls)
-    return found is cls
-
-
 def _argument_types(sig: Any) -> tuple[Any, ...]:
     return tuple(sig.args) if hasattr(sig, "args") else tuple(sig)
 
@@ -180,7 +176,10 @@ def _written(result: Any) -> bytes | None:
     description = copy.copy(result.fndesc)
     description.typemap = description.calltypes = description.global_dict = None
     needed = [name for name in needed if not name.startswith("llvm.")]
-    return pickled((library.serialize_using_object_code(), description, result.signature, environments, needed))
+    code = library.serialize_using_object_code()
+    if _OF_MAIN in code[2][0]:
+        return None
+    return pickled((code, description, result.signature, environments, needed))
 
 
 def pickled(value: object) -> bytes:
@@ -194,10 +193,19 @@ class _Pickler(pickle.Pickler):
     """Of functions and classes only those that are found again by their names."""
 
     def reducer_override(self, obj: Any) -> Any:
-        """Refuse what another process has another of."""
+        """Refuse what another process has another of. Structures of the main program count by their fields as well."""
         if isinstance(obj, type | FunctionType) and obj.__module__ == "__main__":
+            if isinstance(obj, type) and structures.is_current(obj) and (fields := structures.fields_of(obj)) is not None:
+                return _structure_named, (obj.__module__, obj.__qualname__, fields)
             raise pickle.PicklingError(f"{obj} is of the main program")
         return NotImplemented
+
+
+def _structure_named(module: str, name: str, fields: tuple[str, ...]) -> Any:
+    found = structures.class_named(module, name)
+    if not isinstance(found, type) or structures.fields_of(found) != fields:
+        raise pickle.UnpicklingError(f"{module}.{name} has changed")
+    return found
 
 
 def _read(data: bytes, target_context: Any) -> _Holder | None:
@@ -216,6 +224,8 @@ def _read(data: bytes, target_context: Any) -> _Holder | None:
             environment.consts.extend(constants)
             environment.env_name = name
             Environment._memo[name] = environment
+        elif not all(map(_is_same, environment.consts, constants)):
+            return None
         made.append(environment)
         library.codegen.set_env(name, environment)
     own = next((each for each in made if each.env_name == target_context.get_env_name(description)), None)
@@ -237,6 +247,11 @@ def _read(data: bytes, target_context: Any) -> _Holder | None:
         referenced_envs=tuple(made),
     )
     return _Holder(result, tuple(made))
+
+
+def _is_same(one: object, other: object) -> bool:
+    """Return whether constants are the same, of which classes may have been defined again."""
+    return one is other or not (isinstance(one, type) or isinstance(other, type))
 
 
 def _is_known(symbol: str) -> bool:
