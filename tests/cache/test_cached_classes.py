@@ -109,7 +109,9 @@ NOTEBOOK = """
 
 def test_a_cell_of_a_notebook_that_runs_again(process):
     """It makes another class of the same name, as it was or not; objects of the old one are of no use to the new one."""
-    program = NOTEBOOK + """
+    program = (
+        NOTEBOOK
+        + """
     cell(1, TEXT)
     cell(2, F)
     df = gradient(f)
@@ -128,6 +130,7 @@ def test_a_cell_of_a_notebook_that_runs_again(process):
     results.append(gradient(f)(Pair(1.0, 2.0), 2.0)[0].v)
     show(df, *results)
     """.replace("TEXT", "WORDS")
+    )
     expected = [2.0, 3.0, 1.0, 2.0] * 3 + [4.0]
     for _ in range(2):
         assert process.run(program)[2] == expected
@@ -135,7 +138,9 @@ def test_a_cell_of_a_notebook_that_runs_again(process):
 
 def test_a_class_that_is_defined_again_after_its_code_was_read(process):
     """What returns objects of a class belongs to the class that there was when it was compiled or read."""
-    program = NOTEBOOK + """
+    program = (
+        NOTEBOOK
+        + """
     cell(1, WORDS)
     df = gradient(lambda p: p.u * p.v)
     old = Pair(1.0, 2.0)
@@ -147,6 +152,7 @@ def test_a_class_that_is_defined_again_after_its_code_was_read(process):
     assert type(again) is Pair
     show(df, found.u, again.u)
     """
+    )
     for _ in range(2):
         assert process.run(program)[2] == [2.0, 4.0]
 
@@ -193,7 +199,9 @@ def test_classes_of_functions_are_not_kept(process):
 
 
 def test_a_named_tuple_of_a_notebook_that_is_returned(process):
-    program = NOTEBOOK + """
+    program = (
+        NOTEBOOK
+        + """
     cell(1, PAIR)
     def g(x):
         return Pair(x, 2.0 * x)
@@ -205,5 +213,6 @@ def test_a_named_tuple_of_a_notebook_that_is_returned(process):
         cell(1, PAIR)
     print(json.dumps([None, 0, results]))
     """
+    )
     for _ in range(2):
         assert process.run(program)[2] == [3.0, 3.0, 3.0]

@@ -259,7 +259,9 @@ class Entry:
         modules, known = self._making.described(compiled)
         for emitted in modules:
             for name, value in emitted.globals.items():
-                if not isinstance(value, type) or not structures.is_current(value):  # it is not found in another process
+                if not isinstance(value, type) or not structures.is_current(
+                    value
+                ):  # it is not found in another process
                     raise NotCacheable(f"{name}, which cannot be imported")
         record = {
             "modules": [(emitted.name, len(emitted.source), _places(emitted.globals)) for emitted in modules],

@@ -28,7 +28,7 @@ from numba.core.bytecode import FunctionIdentity
 from numba.core.byteflow import TraceRunner
 from numba.core.caching import _Cache
 from numba.core.callconv import CPUCallConv
-from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
+from numba.core.codegen import JITCodeLibrary, JITCPUCodegen, RuntimeLinker
 from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
@@ -139,6 +139,7 @@ __all__ = [
     "PassManager",
     "ReconstructSSA",
     "Rewrite",
+    "RuntimeLinker",
     "Signature",
     "StencilFunc",
     "TraceRunner",
@@ -165,9 +166,9 @@ __all__ = [
     "get_local_target",
     "global_compiler_lock",
     "guard",
-    "import_boxes",
     "impl_ret_borrowed",
     "impl_ret_new_ref",
+    "import_boxes",
     "imputils",
     "infer_global",
     "ir",

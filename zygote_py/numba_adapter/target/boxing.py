@@ -10,7 +10,13 @@ from typing import Any
 
 from numba import types
 
-from zygote_py.numba_adapter.base.internals import NativeLowering, NativeParforLowering, boxers, import_boxes, register_pass
+from zygote_py.numba_adapter.base.internals import (
+    NativeLowering,
+    NativeParforLowering,
+    boxers,
+    import_boxes,
+    register_pass,
+)
 from zygote_py.numba_adapter.types.dataclasses import DataclassType, box_structure
 
 

@@ -14,7 +14,6 @@ import io
 import itertools
 import pickle
 import re
-import sys
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -37,6 +36,7 @@ from zygote_py.numba_adapter.base.internals import (
     rtsys,
     templates,
 )
+from zygote_py.numba_adapter.target.recursive import UNRESOLVED, load_together, recursive_callees
 
 
 class Code(Protocol):
@@ -56,7 +56,13 @@ class Code(Protocol):
 
 _NUMBER = re.compile(r"B\d+v(\d+)")
 # Functions that are the same wherever they have the same name.
-_BY_TYPE = re.compile(r"NRT_(incref|decref)$|\.dtor\.|_Dtor\.numba\.KeptType")
+_BY_TYPE = re.compile(r"NRT_(incref|decref)$|\.dtor\.|_numba_(list|dict)_dtor$|_Dtor\.numba\.KeptType")
+
+
+def _symbols(library: Any) -> Iterator[Any]:
+    module = library._final_module
+    yield from module.functions
+    yield from module.global_variables
 
 
 def _is_named_uniquely(symbol: str) -> bool:
@@ -73,9 +79,9 @@ _OF_MAIN = b"\x8c\x08__main__"
 class _Holder:
     """Code that is in this process; alive as long as a dispatcher has it. It must not be in it twice."""
 
-    def __init__(self, result: Any, environments: tuple[Any, ...]) -> None:
+    def __init__(self, result: Any, needed: tuple[object, ...]) -> None:
         self.result = result
-        self.environments = environments
+        self.needed = needed
 
 
 _held: weakref.WeakValueDictionary[str, _Holder] = weakref.WeakValueDictionary()
@@ -159,27 +165,28 @@ def _machine(target_context: Any) -> str:
 
 
 def _written(result: Any) -> bytes | None:
-    library = result.library
-    if result.objectmode or result.lifted or result.reload_init or library.has_dynamic_globals:
+    if result.objectmode or result.lifted or not all(_is_ours(_home(each)) for each in result.reload_init):
         return None
-    module = library._final_module
-    symbols = (*module.functions, *module.global_variables)
+    recursive = recursive_callees(result.library)
+    libraries = [result.library, *recursive.values()]
+    if any(library.has_dynamic_globals for library in libraries):
+        return None
+    symbols = [each for library in libraries for each in _symbols(library)]
     local = (llvm.Linkage.internal, llvm.Linkage.private)
     if not all(each.is_declaration or each.linkage in local or _is_named_uniquely(each.name) for each in symbols):
         return None
-    needed = [each.name for each in symbols if each.is_declaration]
-    if any(name.startswith(".numba.unresolved") for name in needed):  # recursive calls that are linked later
-        return None
-    names = [each.name for each in symbols if each.name.startswith("_ZN08NumbaEnv")]
+    needed = {each.name for each in symbols if each.is_declaration}
+    names = sorted({each.name for each in symbols if each.name.startswith("_ZN08NumbaEnv")})
     found = {name: lookup_environment(name) for name in names}
     environments = tuple((name, list(each.consts)) for name, each in found.items() if each is not None)
     description = copy.copy(result.fndesc)
     description.typemap = description.calltypes = description.global_dict = None
-    needed = [name for name in needed if not name.startswith("llvm.")]
-    code = library.serialize_using_object_code()
-    if _OF_MAIN in code[2][0]:
+    needed = {name for name in needed if not name.startswith(("llvm.", UNRESOLVED))}
+    codes = [library.serialize_using_object_code() for library in libraries]
+    if any(_OF_MAIN in code[2][0] for code in codes):
         return None
-    return pickled((code, description, result.signature, environments, needed))
+    start = {*result.reload_init, *(each for library in recursive.values() for each in library._reload_init)}
+    return pickled((codes, list(recursive), description, result.signature, environments, needed, start))
 
 
 def pickled(value: object) -> bytes:
@@ -195,7 +202,11 @@ class _Pickler(pickle.Pickler):
     def reducer_override(self, obj: Any) -> Any:
         """Refuse what another process has another of. Structures of the main program count by their fields as well."""
         if isinstance(obj, type | FunctionType) and obj.__module__ == "__main__":
-            if isinstance(obj, type) and structures.is_current(obj) and (fields := structures.fields_of(obj)) is not None:
+            if (
+                isinstance(obj, type)
+                and structures.is_current(obj)
+                and (fields := structures.fields_of(obj)) is not None
+            ):
                 return _structure_named, (obj.__module__, obj.__qualname__, fields)
             raise pickle.PicklingError(f"{obj} is of the main program")
         return NotImplemented
@@ -209,13 +220,15 @@ def _structure_named(module: str, name: str, fields: tuple[str, ...]) -> Any:
 
 
 def _read(data: bytes, target_context: Any) -> _Holder | None:
-    code, description, signature, environments, needed = pickle.loads(data)
+    codes, recursive, description, signature, environments, needed, start = pickle.loads(data)
     rtsys.initialize(target_context)
+    for each in start:  # threads, with the symbols of functions that run them
+        each()
     if not all(map(_is_known, needed)):
         target_context.refresh()
         if not all(map(_is_known, needed)):
             return None
-    library = target_context.codegen().unserialize_library(code)
+    library, *others = load_together(target_context.codegen(), codes, recursive)
     made = []
     for name, constants in environments:
         environment = lookup_environment(name)
@@ -246,7 +259,7 @@ def _read(data: bytes, target_context: Any) -> _Holder | None:
         reload_init=[],
         referenced_envs=tuple(made),
     )
-    return _Holder(result, tuple(made))
+    return _Holder(result, (*made, *others))
 
 
 def _is_same(one: object, other: object) -> bool:
