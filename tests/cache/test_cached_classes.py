@@ -108,7 +108,7 @@ NOTEBOOK = """
 
 
 def test_a_cell_of_a_notebook_that_runs_again(process):
-    """It makes another class of the same name, as it was or not; objects of the old one are of no use to the new one."""
+    """It makes another class of the same name, as it was or not; there may be objects of both."""
     program = (
         NOTEBOOK
         + """

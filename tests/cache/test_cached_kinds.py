@@ -114,7 +114,8 @@ def test_cached_callers_of_recursive_ones(process):
         with warnings.catch_warnings(record=True) as raised:
             warnings.simplefilter("always")
             found = callers.caller(2.0)
-        said = any("Cannot cache compiled functions that call the gradient of power" in str(each.message) for each in raised)
+        text = "Cannot cache compiled functions that call the gradient of power"
+        said = any(text in str(each.message) for each in raised)
         print(json.dumps([said, sum(callers.caller.stats.cache_hits.values()), [found]]))
     """
     for _ in range(3):
@@ -193,3 +194,95 @@ def test_typed_dicts(process):
         show(df, found["a"], found["b"])
     """
     check(process, program, [3.0, 2.0], 'd["a"] * d["b"]', 'd["a"] * d["b"] * d["b"]', [9.0, 12.0])
+
+
+VECTORIZED = """
+    @numba.vectorize(["f8(f8)"])
+    def g(x):
+        return 2.0 * x
+    df = gradient(lambda a: np.sum(g(a)))
+    show(df, *df(np.ones(2)))
+"""
+STENCIL = """
+    SCALE = 2
+    @numba.stencil
+    def g(a):
+        return a[-1] * SCALE
+    df = gradient(lambda a: np.sum(g(a)))
+    show(df, *df(np.ones(3)))
+"""
+SORTED = """
+    def key(v):
+        return -2.0 * v
+    def f(x):
+        items = [x, 3.0 * x]
+        items.sort(key=key)
+        return items[0]
+    df = gradient(f)
+    show(df, df(1.0))
+"""
+HOOK = """
+    import zygote_py
+    df = gradient(lambda x: zygote_py.hook(x, lambda dx: 2.0 * dx))
+    show(df, df(1.0))
+"""
+RANDOM = """
+    def f(x, n):
+        np.random.seed(n)
+        return 2.0 * x * np.random.normal(1.0, 0.0)
+    df = gradient(f, wrt="x")
+    show(df, df(1.0, 3))
+"""
+ENUMS = """
+    import enum
+    class Mode(enum.IntEnum):
+        A = 1
+        B = 2
+    class Kind(enum.Enum):
+        C = "c"
+        D = "d"
+    KIND = Kind.C
+    def f(x, mode):
+        y = 2.0 * x if mode == Mode.A else 4.0 * x
+        return y + x if KIND == Kind.D else y
+    df = gradient(f, wrt="x")
+    show(df, df(1.0, Mode.A), df(1.0, Mode.B))
+"""
+RECORDS = """
+    ROWS = np.array([(2.0, 3)], dtype=[("a", "f8"), ("n", "i8")])
+    def f(x, row):
+        return x * ROWS[0].a + x * row["a"] * row["n"] * 2.0
+    df = gradient(f)
+    dx, drow = df(1.0, ROWS[0])
+    show(df, dx, drow["a"])
+"""
+KINDS = {
+    "vectorize": (VECTORIZED, [2.0, 2.0], "2.0 * x", "3.0 * x", [3.0, 3.0]),
+    "stencil": (STENCIL, [2.0, 2.0, 0.0], "SCALE = 2", "SCALE = 3", [3.0, 3.0, 0.0]),
+    "a key": (SORTED, [3.0], "-2.0 * v", "2.0 * v", [1.0]),
+    "a hook": (HOOK, [2.0], "2.0 * dx", "3.0 * dx", [3.0]),
+    "random numbers": (RANDOM, [2.0], "2.0 * x", "3.0 * x", [3.0]),
+    "the values of an enumeration": (ENUMS, [2.0, 4.0], "A = 1", "A = 3", [2.0, 4.0]),
+    "aliases in an enumeration": (ENUMS, [2.0, 4.0], "B = 2", "B = 1", [2.0, 2.0]),
+    "a member of an enumeration": (ENUMS, [2.0, 4.0], "Kind.C", "Kind.D", [3.0, 5.0]),
+    "members with equal values": (ENUMS, [2.0, 4.0], 'D = "d"', 'D = "c"', [3.0, 5.0]),
+    "records": (RECORDS, [14.0, 6.0], "2.0\n", "4.0\n", [26.0, 12.0]),
+}
+
+
+@pytest.mark.parametrize("what", KINDS)
+def test_what_else_is_kept(process, what):
+    check(process, *KINDS[what])
+
+
+def test_the_fields_of_records(process):
+    for how in (COMPILED, READ):
+        expect(process.run(RECORDS), how, [14.0, 6.0])
+    narrow = RECORDS.replace('("n", "i8")', '("n", "i4")')
+    for how in (COMPILED, READ):
+        expect(process.run(narrow), how, [14.0, 6.0])
+    swapped = RECORDS.replace("(2.0, 3)", "(3, 2.0)").replace('("a", "f8"), ("n", "i8")', '("n", "i8"), ("a", "f8")')
+    for how in (COMPILED, READ):
+        expect(process.run(swapped), how, [14.0, 6.0])
+    values = RECORDS.replace("(2.0, 3)", "(5.0, 3)")  # which are read at each call
+    expect(process.run(values), READ, [35.0, 6.0])

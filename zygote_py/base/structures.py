@@ -18,6 +18,7 @@ use Numba (see `zygote_py.numba_adapter.types.dataclasses`), and does not change
 from __future__ import annotations
 
 import dataclasses
+import enum
 import functools
 import inspect
 import sys
@@ -53,7 +54,12 @@ def _field_names(cls: Any) -> tuple[str, ...]:
 
 
 def fields_of(cls: Any) -> tuple[str, ...] | None:
-    """Return the names of the fields of a class of NamedTuples or of frozen dataclasses; None for any other class."""
+    """Return the names of the fields of a class of NamedTuples or frozen dataclasses, or of the members of an `Enum`.
+
+    Returns None for any other class.
+    """
+    if issubclass(cls, enum.Enum):
+        return tuple(cls.__members__)
     if issubclass(cls, tuple):
         return getattr(cls, "_fields", None)
     return field_names(cls) if is_structure(cls) else None
@@ -176,11 +182,11 @@ def is_current(cls: type) -> bool:
 
     It is not if it was made in a function, or if the module or the cell of the notebook that defines it ran again.
     """
-    return class_named(cls.__module__, cls.__qualname__) is cls
+    return found_by_name(cls.__module__, cls.__qualname__) is cls
 
 
-def class_named(module: str, name: str) -> object:
-    """Return the class of a name in a module that is loaded; None if there is none."""
+def found_by_name(module: str, name: str) -> object:
+    """Return what has a name in a module that is loaded; None if there is none."""
     found: object = sys.modules.get(module)
     for each in name.split("."):
         found = getattr(found, each, None)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import builtins
 import dataclasses
 import dis
+import enum
 import functools
 import hashlib
 import sys
@@ -26,6 +27,7 @@ from types import (
     FunctionType,
     GetSetDescriptorType,
     MemberDescriptorType,
+    MethodType,
     ModuleType,
 )
 from typing import Any, Generic, Protocol
@@ -59,6 +61,7 @@ class NotCacheable(Exception):
 _VERSIONED = frozenset({"builtins", "math", "cmath", "_operator", "_functools", "numpy", "numba"})
 _OF_NUMPY = (np, np.linalg, np.random, np.fft)
 _ARRAY_FUNCTION: type = type(np.sum)
+_RANDOM_FUNCTION: type = type(np.random.seed)  # others there are methods of an object
 _NUMBERS = types.Integer | types.Float | types.Complex | types.Boolean | types.NoneType | types.UnicodeType
 # Members of any class that do not affect its objects in compiled code.
 _WORDS = """
@@ -257,6 +260,11 @@ class Fingerprint:
         elif numba_adapter.is_made(value) and hasattr(value, "form"):
             self.add("derivative", repr(value.form), value.captured_count)
             self.value(value.primal)
+        elif isinstance(value, enum.Enum):
+            self._enum(kind)
+            self.add(value.name)
+        elif isinstance(value, enum.EnumMeta):
+            self._enum(value)
         elif _is_structure(kind):
             self._structure(kind)
             self.value(tuple(structures.parts(value) or ()))
@@ -342,6 +350,23 @@ class Fingerprint:
             self.add(field.name, field.init, field.kw_only, field.default_factory is dataclasses.MISSING)
             self.value(None if field.default is dataclasses.MISSING else (field.default,))
 
+    def _enum(self, cls: Any) -> None:
+        """Add an enumeration: the names and values of its members, and everything else that it defines."""
+        if not structures.is_current(cls):
+            raise NotCacheable(f"the class {cls.__name__} is not found by its name")
+        if not self._is_new(cls, "enum"):
+            return
+        self.add(cls.__module__, cls.__qualname__)
+        for name, member in cls.__members__.items():
+            self.add("member", name, member.name)
+            self.value(member.value)
+        for base in cls.__mro__:
+            self.add("base", base.__qualname__)
+            for name, member in sorted(vars(base).items()):
+                if base.__module__ not in _VERSIONED | {"enum"} and name[0] != "_" and name not in cls.__members__:
+                    self.add("member", name)
+                    self._member(name, member)
+
     def _member(self, name: str, member: Any) -> None:
         if isinstance(member, staticmethod | classmethod):
             self.add(type(member).__name__)
@@ -364,8 +389,20 @@ class Fingerprint:
             self.value(kind.value)
         elif isinstance(kind, _NUMBERS) and not isinstance(kind, types.Literal):
             self.add("type", str(kind))
-        elif type(kind) is types.Array and isinstance(kind.dtype, _NUMBERS):
+        elif type(kind) in (types.Array, types.NestedArray) and isinstance(kind.dtype, _NUMBERS | types.Record):
             self.add("type", str(kind), kind.aligned, kind.mutable)
+            self.type(kind.dtype)
+        elif isinstance(kind, types.Record):
+            self.add("record", len(kind.fields), kind.size, kind.aligned)
+            for name, field in kind.fields.items():
+                self.add(name, field.offset, field.alignment, field.title)
+                self.type(field.type)
+        elif isinstance(kind, types.CharSeq | types.UnicodeCharSeq):
+            self.add("type", str(kind))
+        elif isinstance(kind, types.EnumMember):
+            self.add("enum")
+            self._enum(kind.instance_class)
+            self.type(kind.dtype)
         elif isinstance(kind, types.List | types.ListType | types.DictType):
             self.add(type(kind).__name__, getattr(kind, "reflected", False))
             self.type(kind.keyvalue_type if isinstance(kind, types.DictType) else kind.dtype)
@@ -501,7 +538,9 @@ def _known(value: Any) -> str | None:
         home = value.__module__
     elif isinstance(value, BuiltinFunctionType) and isinstance(value.__self__, ModuleType):
         home = value.__self__.__name__
-    elif isinstance(value, BuiltinFunctionType | np.ufunc | _ARRAY_FUNCTION):
+    elif isinstance(value, BuiltinFunctionType | np.ufunc | _ARRAY_FUNCTION | _RANDOM_FUNCTION) or (
+        isinstance(value, MethodType) and isinstance(value.__self__, np.random.RandomState)
+    ):
         name = getattr(value, "__name__", "")
         home = next((each.__name__ for each in _OF_NUMPY if vars(each).get(name) is value), None)
     if not isinstance(home, str) or not isinstance(name, str):

@@ -21,7 +21,10 @@ import hashlib
 import json
 import pickle
 from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
 
 from zygote_py import compiler, numba_adapter
 from zygote_py.base import Capture, caller, structures
@@ -220,9 +223,8 @@ class Entry:
         hidden = tuple(_typed(self._capture(*each)) for each in record["hidden"])
         frozen = tuple(self._capture(*each) for each in record["frozen"])
         modules = []
-        for name, length, places in record["modules"]:
-            classes = {own: structures.class_named(*place) for own, place in places.items()}
-            modules.append(Emitted(source[:length], name, classes))
+        for name, length, known in record["modules"]:
+            modules.append(Emitted(source[:length], name, pickled_in(known)))
             source = source[length:]
         kernel = self._making.restored(self._request, self._argument_types, modules, record["known"], hidden, frozen)
         kernel.code = self._code(data)
@@ -259,12 +261,10 @@ class Entry:
         modules, known = self._making.described(compiled)
         for emitted in modules:
             for name, value in emitted.globals.items():
-                if not isinstance(value, type) or not structures.is_current(
-                    value
-                ):  # it is not found in another process
+                if not _is_found(value):
                     raise NotCacheable(f"{name}, which cannot be imported")
         record = {
-            "modules": [(emitted.name, len(emitted.source), _places(emitted.globals)) for emitted in modules],
+            "modules": [(each.name, len(each.source), text_of_pickled(each.globals)) for each in modules],
             "known": known,
             "constants": self._constants(kernel),
             "passed": [self._place(each) for each in hidden],
@@ -301,9 +301,12 @@ class Entry:
 _COMMENT = "# "  # before the record, in the first line of what is written
 
 
-def _places(classes: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    """Return where classes are found: those of the main program, which emitted modules do not import, and inner ones."""
-    return {name: (cls.__module__, cls.__qualname__) for name, cls in classes.items()}
+def _is_found(value: Any) -> bool:
+    """Return whether another process finds what an emitted module is given: a class, or a function of this package."""
+    if isinstance(value, FunctionType):
+        home = value.__module__ or ""
+        return home.startswith("zygote_py.") and structures.found_by_name(home, value.__qualname__) is value
+    return isinstance(value, np.dtype) or (isinstance(value, type) and structures.is_current(value))
 
 
 def _typed(capture: Capture) -> Capture:

@@ -1,4 +1,4 @@
-"""Classes in emitted functions, which return objects of them: constants that are found by their names when code is read.
+"""Classes of the objects that emitted functions return: constants that are found by their names when code is read.
 
 Numba writes a class of the main program into machine code as a whole, so that another process would make objects of a
 class of its own.

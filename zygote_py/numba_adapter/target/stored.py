@@ -149,6 +149,8 @@ def _classes_in(kind: Any) -> Iterator[type]:
     if isinstance(kind, templates.Signature):
         for each in (kind.return_type, *kind.args):
             yield from _classes_in(each)
+    elif isinstance(kind, types.EnumMember):
+        yield kind.instance_class
     elif isinstance(kind, types.BaseTuple):
         if isinstance(cls := getattr(kind, "instance_class", None), type):
             yield cls
@@ -213,7 +215,7 @@ class _Pickler(pickle.Pickler):
 
 
 def _structure_named(module: str, name: str, fields: tuple[str, ...]) -> Any:
-    found = structures.class_named(module, name)
+    found = structures.found_by_name(module, name)
     if not isinstance(found, type) or structures.fields_of(found) != fields:
         raise pickle.UnpicklingError(f"{module}.{name} has changed")
     return found

@@ -37,7 +37,6 @@ from .functions import (
     with_functions as with_functions,
 )
 from .handles import (
-    MADE as MADE,
     FunctionHandleType as FunctionHandleType,
     TypingContext as TypingContext,
     at_work as at_work,
