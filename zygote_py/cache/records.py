@@ -62,6 +62,17 @@ class MachineCode:
         self.folder.write(name, data)
 
 
+def code_of_helper(function: Callable[..., object]) -> MachineCode | None:
+    """Return where the machine code of a function of this package is kept; None if it is not."""
+    try:
+        described = f"{environment.versions()} {function.__module__}.{function.__qualname__}"
+        environment.check_unchanged()
+    except NotCacheable:
+        return None
+    digest = hashlib.sha256(described.encode()).hexdigest()
+    return MachineCode(place_in_use(), digest[:40], digest)
+
+
 class Kernel:
     """The compiled function for a signature, made by the stages or read from the cache."""
 
