@@ -25,7 +25,8 @@ from numba import njit, objmode, types
 import zygote_py as zg
 from zygote_py import GradientFunction, checkpoint, derivative, gradient, hessian, hook, hvp, ignore, inverse
 from zygote_py.cache.environment import registered
-from zygote_py.cache.fingerprint import NotCacheable, fingerprint
+from zygote_py.cache.fingerprint import fingerprint
+from zygote_py.cache.inspection import NotCacheable
 
 W = np.ones(3)
 SCALE = 2.0

@@ -29,8 +29,9 @@ import numpy as np
 from zygote_py import compiler, numba_adapter
 from zygote_py.base import Capture, caller, structures
 from zygote_py.cache import environment
-from zygote_py.cache.fingerprint import Fingerprint, NotCacheable, content_of, read_from
+from zygote_py.cache.fingerprint import Fingerprint, content_of, read_from
 from zygote_py.cache.folder import Place, place_in_use
+from zygote_py.cache.inspection import NotCacheable
 from zygote_py.compiler import Request
 from zygote_py.ir import Type
 

@@ -23,12 +23,17 @@ import numba
 
 from zygote_py.base import execute
 from zygote_py.ir import Type
-from zygote_py.numba_adapter.base import EMITTED, keep_writes, link_callees, link_only, time_compilation
-from zygote_py.numba_adapter.base.internals import CPUDispatcher, Dispatcher, errors
-from zygote_py.numba_adapter.target import (
-    records as _records,  # noqa: F401 (teaches Numba `ops.array_of_record`)
-    recursive,
+from zygote_py.numba_adapter.base import (
+    EMITTED,
+    callees,
+    is_recursive,
+    keep_writes,
+    link_callees,
+    link_only,
+    time_compilation,
 )
+from zygote_py.numba_adapter.base.internals import CPUDispatcher, Dispatcher, errors
+from zygote_py.numba_adapter.target import records as _records  # noqa: F401 (teaches Numba `ops.array_of_record`)
 from zygote_py.numba_adapter.target.dispatch import is_dispatcher, is_plain
 from zygote_py.numba_adapter.target.passes import EmittedPipeline
 from zygote_py.numba_adapter.target.stored import Code, Stored
@@ -103,7 +108,7 @@ class _CalledFromCode(CPUDispatcher):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         link_only(self)
-        recursive.callees.add(self)
+        callees.add(self)
 
     def add_overload(self, cres: Any) -> None:
         """Keep what was compiled for compiled code alone."""
@@ -183,7 +188,7 @@ def link_along(dispatcher: Any, make: Callable[[tuple[Type, ...], bool], Callabl
 
     def adding(compiled: Any) -> None:
         if not compiled.objectmode:
-            is_whole = not recursive.is_recursive(compiled.library)
+            is_whole = not is_recursive(compiled.library)
             compiled.library._reload_init.add(make(tuple(compiled.signature.args), is_whole))
         add(compiled)
 

@@ -21,10 +21,10 @@ from zygote_py.numba_adapter.base.internals import (
     compiler,
     register_pass,
 )
-from zygote_py.numba_adapter.target.boxing import LowerParforsWithClasses, LowerWithClasses
 from zygote_py.numba_adapter.target.conditional_expressions import JoinBranches
 from zygote_py.numba_adapter.target.linear_ssa import LinearSSA
 from zygote_py.numba_adapter.target.shared_values import ShareValues
+from zygote_py.numba_adapter.types import LowerParforsWithClasses, LowerWithClasses
 
 
 class _TypeInference(NopythonTypeInference):

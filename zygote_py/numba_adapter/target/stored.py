@@ -25,7 +25,7 @@ import numba
 from numba import types
 
 from zygote_py.base import structures
-from zygote_py.numba_adapter.base import SMALLEST_NUMBER
+from zygote_py.numba_adapter.base import SMALLEST_NUMBER, UNRESOLVED, load_together, recursive_callees
 from zygote_py.numba_adapter.base.internals import (
     AppDirs,
     CompileResult,
@@ -36,7 +36,6 @@ from zygote_py.numba_adapter.base.internals import (
     rtsys,
     templates,
 )
-from zygote_py.numba_adapter.target.recursive import UNRESOLVED, load_together, recursive_callees
 
 
 class Code(Protocol):

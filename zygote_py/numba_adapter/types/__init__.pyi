@@ -1,5 +1,6 @@
 """The names that other folders import, and the modules that define them; each is imported when it is first used."""
 
+from .boxing import LowerParforsWithClasses as LowerParforsWithClasses, LowerWithClasses as LowerWithClasses
 from .callables import (
     CallableType as CallableType,
     CompiledCallableType as CompiledCallableType,

@@ -62,10 +62,10 @@ class _WithClasses:
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
-class LowerWithClasses(_WithClasses, NativeLowering):  # type: ignore[misc]
+class LowerWithClasses(_WithClasses, NativeLowering):
     """Numba's lowering, with classes as constants."""
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
-class LowerParforsWithClasses(_WithClasses, NativeParforLowering):  # type: ignore[misc]
+class LowerParforsWithClasses(_WithClasses, NativeParforLowering):
     """Numba's lowering of functions with `parallel=True`, with classes as constants."""
