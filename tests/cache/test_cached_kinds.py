@@ -212,6 +212,7 @@ STENCIL = """
     show(df, *df(np.ones(3)))
 """
 SORTED = """
+    @numba.njit
     def key(v):
         return -2.0 * v
     def f(x):
