@@ -14,7 +14,7 @@ import pytest
 from zygote_py import numba_adapter
 from zygote_py.cache import environment
 from zygote_py.cache.environment import versions
-from zygote_py.cache.fingerprint import NotCacheable
+from zygote_py.cache.inspection import NotCacheable
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +72,7 @@ def test_extensions():
         from numba.extending import *
         from zygote_py import gradient
         from zygote_py.cache.environment import versions
-        from zygote_py.cache.fingerprint import NotCacheable
+        from zygote_py.cache.inspection import NotCacheable
         versions()
         def scale(x):
             return x

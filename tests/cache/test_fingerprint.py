@@ -25,7 +25,8 @@ from numba import njit, objmode, types
 import zygote_py as zg
 from zygote_py import GradientFunction, checkpoint, derivative, gradient, hessian, hook, hvp, ignore, inverse
 from zygote_py.cache.environment import registered
-from zygote_py.cache.fingerprint import NotCacheable, fingerprint
+from zygote_py.cache.fingerprint import fingerprint
+from zygote_py.cache.inspection import NotCacheable
 
 W = np.ones(3)
 SCALE = 2.0
@@ -212,6 +213,12 @@ def test_methods(monkeypatch):
 
 
 class Colour(enum.IntEnum):
+    red = 1
+    blue = 2
+    crimson = 1
+
+
+class Kind(enum.Enum):
     red = 1
 
 
@@ -427,8 +434,8 @@ with_signature_attribute.__signature__ = inspect.signature(lambda x, k=2: 0.0)
         {"a": 1},
         numba.typed.List([1.0]),
         np.array([None]),
-        np.zeros(1, [("a", "f8")])[0],
-        Colour.red,
+        np.zeros(1, [("a", "O")])[0],
+        enum.IntEnum("Unnamed", ["red"]).red,
         ctypes.CDLL(None).abs if os.name != "nt" else object(),
         frozenset([(1, 2)]),
     ],
@@ -439,6 +446,18 @@ def test_what_cannot_be_looked_into(held):
         digest(made("def f(x):\n    return g", g=held), 1.0)
     with pytest.raises(NotCacheable):
         digest(made("def g(x):\n    return h\ndef f(x):\n    return g(x)", h=held), 1.0)
+
+
+def test_enumerations_and_records_that_are_captured():
+    code = "def f(x):\n    return x if c == d else -x"
+    found = {digest(made(code, c=c, d=Colour.red), 1.0) for c in (Colour.red, Colour.blue, Kind.red, 1)}
+    assert len(found) == 4
+    assert digest(made(code, c=Colour.crimson, d=Colour.red), 1.0) in found  # another name of the same member
+    code = "def f(x):\n    return x * r.a"
+    kinds = [[("a", "f8")], [("a", "f4")], [("b", "f8"), ("a", "f8")], [("a", "f8"), ("b", "f8")], [("a", "i8")]]
+    records = [np.ones(1, kind)[0] for kind in kinds]
+    assert len({digest(made(code, r=record), 1.0) for record in records}) == len(kinds)
+    assert digest(made(code, r=np.zeros(1, kinds[0])[0]), 1.0) == digest(made(code, r=records[0]), 1.0)
 
 
 def test_derivatives_that_are_captured():

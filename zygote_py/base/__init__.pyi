@@ -3,12 +3,14 @@
 from .captured_types import captured_type as captured_type, is_captured_type as is_captured_type
 from .captures import (
     CONSTANT_MODULES as CONSTANT_MODULES,
+    MADE as MADE,
     OURS as OURS,
     PARTS as PARTS,
     Capture as Capture,
     are_unchanged as are_unchanged,
     attribute_of_object as attribute_of_object,
     default_by_name as default_by_name,
+    is_observed as is_observed,
     member_of_class as member_of_class,
     parts_of_function as parts_of_function,
     varies as varies,

@@ -28,6 +28,8 @@ CONSTANT_MODULES = frozenset({"math", "cmath", "numpy", "scipy"})
 
 # The globals of a function that this package wrote have this name: its captured values need not be observed.
 OURS = "__written_by_zygote_py__"
+# An attribute that only functions made by this package of the user's code have: their code is not assigned to.
+MADE = "__made_by_zygote_py__"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,6 +53,15 @@ class Capture:
 
 
 PARTS = ("__code__", "__defaults__", "__kwdefaults__")  # of a function, that may be assigned to
+
+
+def is_observed(func: Any) -> bool:
+    """Return whether what a function captures may change: not if this package wrote the function, or contains it."""
+    namespace = func.__globals__
+    return OURS not in namespace and not (namespace.get("__name__") or "").startswith(_LIBRARY)
+
+
+_LIBRARY = ("zygote_py.numpy_functions.", "zygote_py.api.")
 
 
 def parts_of_function(func: FunctionType) -> Iterator[Capture]:

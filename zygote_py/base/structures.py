@@ -18,6 +18,7 @@ use Numba (see `zygote_py.numba_adapter.types.dataclasses`), and does not change
 from __future__ import annotations
 
 import dataclasses
+import enum
 import functools
 import inspect
 import sys
@@ -50,6 +51,18 @@ def field_names(cls: Any) -> tuple[str, ...]:
 @functools.lru_cache(maxsize=1024)
 def _field_names(cls: Any) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(cls))
+
+
+def fields_of(cls: Any) -> tuple[str, ...] | None:
+    """Return the names of the fields of a class of NamedTuples or frozen dataclasses, or of the members of an `Enum`.
+
+    Returns None for any other class.
+    """
+    if issubclass(cls, enum.Enum):
+        return tuple(cls.__members__)
+    if issubclass(cls, tuple):
+        return getattr(cls, "_fields", None)
+    return field_names(cls) if is_structure(cls) else None
 
 
 def new(cls: type, values: tuple[object, ...]) -> Any:
@@ -162,3 +175,19 @@ def is_importable(cls: type) -> bool:
     """Return whether a class can be imported by its name from its module."""
     module = sys.modules.get(cls.__module__)
     return cls.__module__ != "__main__" and getattr(module, cls.__qualname__, None) is cls
+
+
+def is_current(cls: type) -> bool:
+    """Return whether a class is the one of its name in its module, which may be the main program, or in a class there.
+
+    It is not if it was made in a function, or if the module or the cell of the notebook that defines it ran again.
+    """
+    return found_by_name(cls.__module__, cls.__qualname__) is cls
+
+
+def found_by_name(module: str, name: str) -> object:
+    """Return what has a name in a module that is loaded; None if there is none."""
+    found: object = sys.modules.get(module)
+    for each in name.split("."):
+        found = getattr(found, each, None)
+    return found

@@ -18,7 +18,8 @@ from pathlib import Path
 
 from zygote_py import numba_adapter
 from zygote_py.base import Capture, custom_rules as given
-from zygote_py.cache.fingerprint import Fingerprint, NotCacheable, fingerprint
+from zygote_py.cache.fingerprint import Fingerprint, fingerprint
+from zygote_py.cache.inspection import NotCacheable
 from zygote_py.compiler import Request
 from zygote_py.ir import Type
 

@@ -13,14 +13,11 @@ from __future__ import annotations
 
 import builtins
 import dataclasses
-import dis
-import functools
+import enum
 import hashlib
-import sys
 from collections import namedtuple
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from types import (
-    BuiltinFunctionType,
     CellType,
     CodeType,
     FunctionType,
@@ -46,19 +43,11 @@ from zygote_py.base import (
     structures,
     varies,
 )
+from zygote_py.cache.inspection import VERSIONED, NotCacheable, is_written, known_name, names_in, root_of
 from zygote_py.compiler import Request
 from zygote_py.ir import Type, components_of
 from zygote_py.ir.ops import scipy as special
 
-
-class NotCacheable(Exception):
-    """A gradient depends on something whose content is unknown."""
-
-
-# Modules that are determined by the versions in the environment.
-_VERSIONED = frozenset({"builtins", "math", "cmath", "_operator", "_functools", "numpy", "numba"})
-_OF_NUMPY = (np, np.linalg, np.random, np.fft)
-_ARRAY_FUNCTION: type = type(np.sum)
 _NUMBERS = types.Integer | types.Float | types.Complex | types.Boolean | types.NoneType | types.UnicodeType
 # Members of any class that do not affect its objects in compiled code.
 _WORDS = """
@@ -68,10 +57,6 @@ _WORDS = """
 """
 _OF_CLASSES = frozenset(_WORDS.split())
 _BASES = (object, tuple, Generic, Protocol)
-# Methods that `dataclass` generates, whose code is not in a file.
-_WRITTEN = frozenset(
-    ["__init__", "__eq__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__", "__setattr__", "__delattr__"]
-)
 
 
 # The parts of a request that are described by other means; all others are words and numbers.
@@ -138,7 +123,7 @@ class Fingerprint:
             self.add("wrapped")
             self.value(func.__dict__["__wrapped__"])
         self._is_new(func.__globals__, "namespace")
-        names, attributes = _names(func.__code__)
+        names, attributes = names_in(func.__code__)
         self._attributes.update(attributes)
         for name in names:
             self.add("global", name)
@@ -180,7 +165,7 @@ class Fingerprint:
         if (id(module), attributes) in self._looked_into:
             return
         self._looked_into.add((id(module), attributes))
-        is_constant = _root(module.__name__) in CONSTANT_MODULES
+        is_constant = root_of(module.__name__) in CONSTANT_MODULES
         is_ours = module.__name__ == "zygote_py"
         for name in attributes:
             if is_ours and name in module.__all__:
@@ -192,7 +177,7 @@ class Fingerprint:
                     self.value(held)
                 else:
                     self._variable(vars(module), name, held, attributes)
-            elif "__getattr__" in vars(module) and _root(module.__name__) not in _VERSIONED and not is_ours:
+            elif "__getattr__" in vars(module) and root_of(module.__name__) not in VERSIONED and not is_ours:
                 raise NotCacheable(f"{module.__name__}.{name}, which is made when it is read")
 
     def attributes_of_objects(self) -> None:
@@ -257,6 +242,11 @@ class Fingerprint:
         elif numba_adapter.is_made(value) and hasattr(value, "form"):
             self.add("derivative", repr(value.form), value.captured_count)
             self.value(value.primal)
+        elif isinstance(value, enum.Enum):
+            self._enum(kind)
+            self.add(value.name)
+        elif isinstance(value, enum.EnumMeta):
+            self._enum(value)
         elif _is_structure(kind):
             self._structure(kind)
             self.value(tuple(structures.parts(value) or ()))
@@ -266,7 +256,7 @@ class Fingerprint:
             self._structure(value)
         elif numba_adapter.has_source(value):
             self._source(value)
-        elif (name := _known(value)) is not None:
+        elif (name := known_name(value)) is not None:
             self.add("known", name)
         elif (pointed_to := special.of_pointer(pointer := numba_adapter.as_pointer(value))) is not None:
             self.add("pointer", repr(pointed_to), repr(pointer.argtypes))
@@ -321,8 +311,8 @@ class Fingerprint:
 
     def _structure(self, cls: Any) -> None:
         """Add a NamedTuple or a frozen dataclass: the names of its fields, and everything that it defines."""
-        if not structures.is_importable(cls):  # objects of it could not be made anew in another process
-            raise NotCacheable(f"the class {cls.__name__} cannot be imported")
+        if not structures.is_current(cls):  # objects of it could not be made anew in another process
+            raise NotCacheable(f"the class {cls.__name__} is not found by its name")
         if not self._is_new(cls, "class"):
             return
         self.add(cls.__module__, cls.__qualname__)
@@ -342,6 +332,23 @@ class Fingerprint:
             self.add(field.name, field.init, field.kw_only, field.default_factory is dataclasses.MISSING)
             self.value(None if field.default is dataclasses.MISSING else (field.default,))
 
+    def _enum(self, cls: Any) -> None:
+        """Add an enumeration: the names and values of its members, and everything else that it defines."""
+        if not structures.is_current(cls):
+            raise NotCacheable(f"the class {cls.__name__} is not found by its name")
+        if not self._is_new(cls, "enum"):
+            return
+        self.add(cls.__module__, cls.__qualname__)
+        for name, member in cls.__members__.items():
+            self.add("member", name, member.name)
+            self.value(member.value)
+        for base in cls.__mro__:
+            self.add("base", base.__qualname__)
+            for name, member in sorted(vars(base).items()):
+                if base.__module__ not in VERSIONED | {"enum"} and name[0] != "_" and name not in cls.__members__:
+                    self.add("member", name)
+                    self._member(name, member)
+
     def _member(self, name: str, member: Any) -> None:
         if isinstance(member, staticmethod | classmethod):
             self.add(type(member).__name__)
@@ -350,7 +357,7 @@ class Fingerprint:
             self.value((member.fget, member.fset, member.fdel))
         elif isinstance(member, MemberDescriptorType | GetSetDescriptorType) or type(member) is _TUPLE_GETTER:
             self.add("field")
-        elif isinstance(member, FunctionType) and _is_written(name, member):
+        elif isinstance(member, FunctionType) and is_written(name, member):
             self._code(member.__code__)
         else:
             self.value(member)
@@ -364,8 +371,20 @@ class Fingerprint:
             self.value(kind.value)
         elif isinstance(kind, _NUMBERS) and not isinstance(kind, types.Literal):
             self.add("type", str(kind))
-        elif type(kind) is types.Array and isinstance(kind.dtype, _NUMBERS):
+        elif type(kind) in (types.Array, types.NestedArray) and isinstance(kind.dtype, _NUMBERS | types.Record):
             self.add("type", str(kind), kind.aligned, kind.mutable)
+            self.type(kind.dtype)
+        elif isinstance(kind, types.Record):
+            self.add("record", len(kind.fields), kind.size, kind.aligned)
+            for name, field in kind.fields.items():
+                self.add(name, field.offset, field.alignment, field.title)
+                self.type(field.type)
+        elif isinstance(kind, types.CharSeq | types.UnicodeCharSeq):
+            self.add("type", str(kind))
+        elif isinstance(kind, types.EnumMember):
+            self.add("enum")
+            self._enum(kind.instance_class)
+            self.type(kind.dtype)
         elif isinstance(kind, types.List | types.ListType | types.DictType):
             self.add(type(kind).__name__, getattr(kind, "reflected", False))
             self.type(kind.keyvalue_type if isinstance(kind, types.DictType) else kind.dtype)
@@ -478,73 +497,3 @@ def _is_structure(cls: type) -> bool:
 
 def _makes_attributes(cls: type) -> bool:
     return hasattr(cls, "__getattr__") or getattr(cls, "__getattribute__", None) is not object.__getattribute__
-
-
-def _is_written(name: str, member: FunctionType) -> bool:
-    """Return whether `dataclass` or `NamedTuple` generated a member: its code and the fields determine it."""
-    home = member.__globals__.get("__name__") or ""
-    if home in ("collections", "dataclasses", "reprlib", "typing") or home.startswith("namedtuple_"):
-        return True
-    code = member.__code__
-    return (
-        name in _WRITTEN and code.co_filename == "<string>" and all(hasattr(builtins, each) for each in _names(code)[0])
-    )
-
-
-def _known(value: Any) -> str | None:
-    """Return the name of a function or class whose version is part of the environment, else None."""
-    name: Any = getattr(value, "__qualname__", None)
-    home: Any = None
-    if isinstance(value, FunctionType):
-        home = value.__globals__.get("__name__")  # read-only, unlike `__module__`, which `functools.wraps` changes
-    elif isinstance(value, type):
-        home = value.__module__
-    elif isinstance(value, BuiltinFunctionType) and isinstance(value.__self__, ModuleType):
-        home = value.__self__.__name__
-    elif isinstance(value, BuiltinFunctionType | np.ufunc | _ARRAY_FUNCTION):
-        name = getattr(value, "__name__", "")
-        home = next((each.__name__ for each in _OF_NUMPY if vars(each).get(name) is value), None)
-    if not isinstance(home, str) or not isinstance(name, str):
-        return None
-    if _root(home) == "zygote_py" and name in sys.modules["zygote_py"].__all__:
-        home = "zygote_py"
-    elif _root(home) not in _VERSIONED:
-        return None
-    found: Any = sys.modules.get(home)
-    for each in name.split("."):
-        found = getattr(found, each, None)
-    return f"{home}.{name}" if found is value else None
-
-
-def _root(module: str) -> str:
-    return module.partition(".")[0]
-
-
-@functools.lru_cache(maxsize=4096)
-def _names(code: CodeType) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the global names that a function and its inner functions read, and the names of attributes."""
-    names: set[str] = set()
-    attributes: set[str] = set()
-    for each in _nested(code):
-        for instruction in dis.get_instructions(each):
-            match instruction.opname:
-                case "LOAD_GLOBAL" | "LOAD_NAME" | "LOAD_FROM_DICT_OR_GLOBALS":
-                    names.add(instruction.argval)
-                case "LOAD_ATTR" | "LOAD_METHOD" | "STORE_ATTR" | "DELETE_ATTR" | "LOAD_SUPER_ATTR":
-                    attributes.add(instruction.argval)
-                case "STORE_NAME" | "DELETE_NAME":
-                    pass  # in the body of a class
-                case _ if instruction.opcode in dis.hasname:
-                    raise NotCacheable(f"{instruction.opname} in {code.co_name}")
-                case _:
-                    pass
-    if "getattr" in names:
-        attributes.update(each for inner in _nested(code) for each in inner.co_consts if isinstance(each, str))
-    return tuple(sorted(names)), tuple(sorted(attributes))
-
-
-def _nested(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _nested(constant)

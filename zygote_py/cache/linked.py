@@ -19,7 +19,8 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.cache import environment
-from zygote_py.cache.fingerprint import NotCacheable, content_of
+from zygote_py.cache.fingerprint import content_of
+from zygote_py.cache.inspection import NotCacheable
 from zygote_py.compiler import Request
 from zygote_py.ir import Type
 

@@ -21,13 +21,17 @@ import hashlib
 import json
 import pickle
 from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 from zygote_py import compiler, numba_adapter
-from zygote_py.base import Capture, caller
+from zygote_py.base import Capture, caller, structures
 from zygote_py.cache import environment
-from zygote_py.cache.fingerprint import Fingerprint, NotCacheable, content_of, read_from
+from zygote_py.cache.fingerprint import Fingerprint, content_of, read_from
 from zygote_py.cache.folder import Place, place_in_use
+from zygote_py.cache.inspection import NotCacheable
 from zygote_py.compiler import Request
 from zygote_py.ir import Type
 
@@ -57,6 +61,17 @@ class MachineCode:
     def write(self, name: str, data: bytes) -> None:
         """Keep code under a name."""
         self.folder.write(name, data)
+
+
+def code_of_helper(function: Callable[..., object]) -> MachineCode | None:
+    """Return where the machine code of a function of this package is kept; None if it is not."""
+    try:
+        described = f"{environment.versions()} {function.__module__}.{function.__qualname__}"
+        environment.check_unchanged()
+    except NotCacheable:
+        return None
+    digest = hashlib.sha256(described.encode()).hexdigest()
+    return MachineCode(place_in_use(), digest[:40], digest)
 
 
 class Kernel:
@@ -220,8 +235,8 @@ class Entry:
         hidden = tuple(_typed(self._capture(*each)) for each in record["hidden"])
         frozen = tuple(self._capture(*each) for each in record["frozen"])
         modules = []
-        for name, length in record["modules"]:
-            modules.append(Emitted(source[:length], name, {}))
+        for name, length, known in record["modules"]:
+            modules.append(Emitted(source[:length], name, pickled_in(known)))
             source = source[length:]
         kernel = self._making.restored(self._request, self._argument_types, modules, record["known"], hidden, frozen)
         kernel.code = self._code(data)
@@ -257,10 +272,11 @@ class Entry:
         """Return the content of a file: a comment with the record, and the source."""
         modules, known = self._making.described(compiled)
         for emitted in modules:
-            if emitted.globals:  # which are not found again in another process
-                raise NotCacheable(f"{', '.join(emitted.globals)}, which cannot be imported")
+            for name, value in emitted.globals.items():
+                if not _is_found(value):
+                    raise NotCacheable(f"{name}, which cannot be imported")
         record = {
-            "modules": [(emitted.name, len(emitted.source)) for emitted in modules],
+            "modules": [(each.name, len(each.source), text_of_pickled(each.globals)) for each in modules],
             "known": known,
             "constants": self._constants(kernel),
             "passed": [self._place(each) for each in hidden],
@@ -295,6 +311,14 @@ class Entry:
 
 
 _COMMENT = "# "  # before the record, in the first line of what is written
+
+
+def _is_found(value: Any) -> bool:
+    """Return whether another process finds what an emitted module is given: a class, or a function of this package."""
+    if isinstance(value, FunctionType):
+        home = value.__module__ or ""
+        return home.startswith("zygote_py.") and structures.found_by_name(home, value.__qualname__) is value
+    return isinstance(value, np.dtype) or (isinstance(value, type) and structures.is_current(value))
 
 
 def _typed(capture: Capture) -> Capture:

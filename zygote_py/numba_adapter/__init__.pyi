@@ -6,12 +6,12 @@ from .base.decorations import (
     semantic as semantic,
     signatures_of as signatures_of,
 )
+from .base.helper_store import Helpers as Helpers, keep_helpers as keep_helpers
 from .base.internals import (
     cross2d as cross2d,
     empty_inferred as empty_inferred,
     length_of_iterator as length_of_iterator,
 )
-from .base.helper_store import Helpers as Helpers, keep_helpers as keep_helpers
 from .base.messages import check_parameters as check_parameters, definition_of as definition_of
 from .base.pass_times import timed as timed
 from .base.type_facts import as_pointer as as_pointer

@@ -21,15 +21,20 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 
+from zygote_py import numba_adapter
+from zygote_py.cache import code_of_helper
+
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _compiled(function: F) -> F:
-    """Return the function compiled, or in plain Python while Numba is disabled."""
+    """Return the function compiled, its code kept in the cache, or in plain Python while Numba is disabled."""
     settings: Any = numba.config
-    compiled = numba.njit(function)
+    compiled = numba_adapter.make_dispatcher(
+        function, lambda given: function, {}, lambda given: code_of_helper(function)
+    )
 
     @functools.wraps(function)
     def call(*args: Any) -> Any:

@@ -62,6 +62,13 @@ from .messages import (
     translate_error as translate_error,
 )
 from .pass_times import time_compilation as time_compilation, timed as timed
+from .recursive import (
+    UNRESOLVED as UNRESOLVED,
+    callees as callees,
+    is_recursive as is_recursive,
+    load_together as load_together,
+    recursive_callees as recursive_callees,
+)
 from .type_facts import (
     as_pointer as as_pointer,
     known_type as known_type,

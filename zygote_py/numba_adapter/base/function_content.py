@@ -20,8 +20,8 @@ import numpy as np
 from numba import types
 
 from zygote_py.numba_adapter.base.decorations import locals_of
-from zygote_py.numba_adapter.base.internals import Dispatcher, _Intrinsic
 from zygote_py.numba_adapter.base.function_numbers import EMITTED
+from zygote_py.numba_adapter.base.internals import Dispatcher, _Intrinsic
 
 VERSIONED = frozenset({"builtins", "math", "cmath", "_operator", "operator", "numpy", "numba", "zygote_py"})
 _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None), type(Ellipsis)})
@@ -148,7 +148,9 @@ class _Content:
                 raise Unknown(function.__name__)
             if not isinstance(home, str) or home.partition(".")[0] not in VERSIONED:
                 raise Unknown(f"{function.__qualname__} of {home}")
-            if function.__globals__ is not getattr(sys.modules.get(home), "__dict__", None):  # it was made of text, with others
+            if function.__globals__ is not getattr(
+                sys.modules.get(home), "__dict__", None
+            ):  # it was made of text, with others
                 raise Unknown(f"{function.__qualname__}, whose global variables are not those of {home}")
             self.words += "function", home, function.__qualname__, code.co_firstlineno
         self._code(code)

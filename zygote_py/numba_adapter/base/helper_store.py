@@ -61,7 +61,7 @@ class Helpers:
     environment: str
 
 
-_where: Callable[[], Helpers | None] = lambda: None
+_where: Callable[[], Helpers | None] | None = None
 _present: Helpers | None = None  # of the compilation that runs
 _loaded: dict[str, Any] = {}  # results in this process by key; they stay
 
@@ -75,7 +75,7 @@ def keep_helpers(where: Callable[[], Helpers | None]) -> None:
 def begin_helpers() -> None:
     """Look where helpers are kept; called when the compilation of an emitted function begins."""
     global _present
-    _present = _where()
+    _present = None if _where is None else _where()
 
 
 def key_of(function: Any, arguments: tuple[Any, ...], flags: Any, more: object) -> str | None:

@@ -28,7 +28,7 @@ from numba.core.bytecode import FunctionIdentity
 from numba.core.byteflow import TraceRunner
 from numba.core.caching import _Cache
 from numba.core.callconv import CPUCallConv
-from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
+from numba.core.codegen import JITCodeLibrary, JITCPUCodegen, RuntimeLinker
 from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
@@ -46,6 +46,7 @@ from numba.core.imputils import (
 from numba.core.interpreter import Interpreter
 from numba.core.ir_utils import build_definitions, get_definition, guard
 from numba.core.lowering import Lower
+from numba.core.pythonapi import _boxers
 from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.rewrites.registry import Rewrite, register_rewrite, rewrite_registry
 from numba.core.rewrites.static_getitem import RewriteStringLiteralGetitems, RewriteStringLiteralSetitems
@@ -53,7 +54,13 @@ from numba.core.runtime.nrt import rtsys
 from numba.core.target_extension import get_local_target
 from numba.core.targetconfig import ConfigStack
 from numba.core.transforms import canonicalize_cfg
-from numba.core.typed_passes import NativeLowering, NopythonRewrites, NopythonTypeInference, PreLowerStripPhis
+from numba.core.typed_passes import (
+    NativeLowering,
+    NativeParforLowering,
+    NopythonRewrites,
+    NopythonTypeInference,
+    PreLowerStripPhis,
+)
 from numba.core.typing import npydecl, templates
 from numba.core.typing.templates import (
     AbstractTemplate,
@@ -85,6 +92,14 @@ from numba.np.ufunc.dufunc import DUFunc
 from numba.np.ufunc.gufunc import GUFunc
 from numba.np.ufunc.sigparse import parse_signature
 from numba.stencils.stencil import StencilFunc
+
+boxers: dict[Any, Any] = _boxers.functions
+
+
+def import_boxes() -> None:
+    """Import what fills `boxers`, as Numba does when it first makes a wrapper."""
+    importlib.import_module("numba.core.boxing")
+
 
 _LATER = {
     "RewriteArrayOfConsts": "numba.core.inline_closurecall",
@@ -137,6 +152,7 @@ __all__ = [
     "LiteralUnroll",
     "Lower",
     "NativeLowering",
+    "NativeParforLowering",
     "NopythonRewrites",
     "NopythonTypeInference",
     "PassManager",
@@ -146,6 +162,7 @@ __all__ = [
     "RewriteArrayExprs",
     "RewriteStringLiteralGetitems",
     "RewriteStringLiteralSetitems",
+    "RuntimeLinker",
     "Signature",
     "StencilFunc",
     "TraceRunner",
@@ -155,6 +172,7 @@ __all__ = [
     "_IntrinsicTemplate",
     "_OverloadAttributeTemplate",
     "_OverloadFunctionTemplate",
+    "boxers",
     "build_definitions",
     "canonicalize_cfg",
     "cgutils",
@@ -174,6 +192,7 @@ __all__ = [
     "guard",
     "impl_ret_borrowed",
     "impl_ret_new_ref",
+    "import_boxes",
     "imputils",
     "infer_global",
     "ir",

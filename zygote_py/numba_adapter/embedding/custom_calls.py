@@ -20,7 +20,7 @@ from numba import types
 from numba.extending import overload, typeof_impl
 
 from zygote_py.adjoints import DifferentiationError
-from zygote_py.base import CustomRule, Ignored, given_for, parts_of_function, python_function
+from zygote_py.base import CustomRule, Ignored, given_for, is_observed, parts_of_function, python_function
 from zygote_py.ir import Type, components_of
 from zygote_py.numba_adapter.base import Decoration, chosen, is_from_source, known_type, statements
 from zygote_py.numba_adapter.base.internals import _Intrinsic, cpu_target, errors, ir, signature
@@ -55,7 +55,7 @@ class CustomRuleType(HandleType, types.Opaque):
 def given_callee(value: Any, session: TypingContext) -> StandIn | None:
     """Return the replacement of a callable with a custom rule; None in the package's own library."""
     given = None if session.frozen else given_for(value)
-    if given is not None and inspect.isfunction(target := python_function(given.target)):
+    if given is not None and inspect.isfunction(target := python_function(given.target)) and is_observed(target):
         session.note(parts_of_function(target))
     return None if given is None else StandIn(CustomRuleType(given, value, session))
 

@@ -17,6 +17,7 @@ from zygote_py.numba_adapter.base.internals import Lower, NativeLowering, eh, ir
 from zygote_py.numba_adapter.emitted.elements import Fields, address, fields_of, is_element
 from zygote_py.numba_adapter.emitted.native_calls import native_call
 from zygote_py.numba_adapter.emitted.registers import kept_in_registers
+from zygote_py.numba_adapter.types import WithClasses
 
 _COUNT = types.MemInfoPointer(types.voidptr)
 _HANDLERS = (eh.exception_check, eh.mark_try_block, eh.end_try_block)
@@ -164,8 +165,8 @@ def _has_handlers(blocks: Any) -> bool:
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
-class EmittedLowering(NativeLowering):
-    """The pass."""
+class EmittedLowering(WithClasses, NativeLowering):
+    """The pass; classes are constants of the environment."""
 
     _name = "zygote_py_EmittedLowering"
 

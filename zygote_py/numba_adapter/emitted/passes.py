@@ -10,6 +10,7 @@ from numba import types
 from zygote_py.numba_adapter.base.internals import (
     IRProcessing,
     NativeLowering,
+    NativeParforLowering,
     NopythonTypeInference,
     PassManager,
     ReconstructSSA,
@@ -23,6 +24,7 @@ from zygote_py.numba_adapter.emitted.linear_ssa import LinearSSA
 from zygote_py.numba_adapter.emitted.lower import EmittedLowering
 from zygote_py.numba_adapter.emitted.native_calls import native_call
 from zygote_py.numba_adapter.emitted.shared_values import ShareValues
+from zygote_py.numba_adapter.types import LowerParforsWithClasses
 
 
 class _TypeInference(NopythonTypeInference):
@@ -90,6 +92,7 @@ _OURS: dict[Any, Any] = {
     ReconstructSSA: LinearSSA,
     NopythonTypeInference: _TypeInference,
     NativeLowering: EmittedLowering,
+    NativeParforLowering: LowerParforsWithClasses,
 }
 
 

@@ -20,7 +20,15 @@ from typing import Any
 from numba import types
 
 from zygote_py.adjoints import refuse
-from zygote_py.base import CONSTANT_MODULES, OURS, attribute_of_object, checkpoint, given_for, statements as st, varies
+from zygote_py.base import (
+    CONSTANT_MODULES,
+    attribute_of_object,
+    checkpoint,
+    given_for,
+    is_observed,
+    statements as st,
+    varies,
+)
 from zygote_py.ir import Type, identifier
 from zygote_py.numba_adapter.base import (
     IRPass,
@@ -186,15 +194,15 @@ def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
     if capture.value is functools.reduce:
         assign.value = ir.Global("reduce", functools.reduce, assign.value.loc)
     captures: Captures = state.captures
-    is_observed = OURS not in state.func_id.func.__globals__
+    observed = is_observed(state.func_id.func)
     if is_plain_object(capture.value) and given_for(capture.value) is None:
-        if is_observed:
+        if observed:
             captures.frozen.setdefault(capture.key, capture)
         made = state.session.once(("object", id(capture.value)), lambda: ObjectType(capture.value))
         assign.value = ir.Global(capture.name, StandIn(made), assign.value.loc)
         return
     if state.session.frozen or not varies(capture.value, state.session.tuple_floats_are_inputs, holds_functions):
-        if is_observed:
+        if observed:
             captures.frozen.setdefault(capture.key, capture)
         if is_key and is_from_source(capture.value):
             return

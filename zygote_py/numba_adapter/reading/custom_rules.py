@@ -37,7 +37,7 @@ from typing import Any
 from numba import types
 
 from zygote_py.adjoints import DifferentiationError, refuse
-from zygote_py.base import CustomRule, define, name_of, place_of, python_function, statements as st
+from zygote_py.base import MADE, CustomRule, define, name_of, place_of, python_function, statements as st
 from zygote_py.ir import Loc, Type, components_of, with_components, writable
 from zygote_py.numba_adapter.base import runtime_type
 from zygote_py.numba_adapter.base.internals import errors, models
@@ -55,7 +55,6 @@ from zygote_py.numba_adapter.embedding.custom_calls import (
 )
 from zygote_py.numba_adapter.target.dispatch import object_of
 from zygote_py.numba_adapter.types import (
-    MADE,
     CallableType,
     ClosureType,
     FieldsType,

@@ -13,7 +13,7 @@ from typing import Any
 from numba import types
 
 from zygote_py.adjoints import DifferentiationError, refuse
-from zygote_py.base import OURS, is_rule, parts_of_function, stage, statements as st
+from zygote_py.base import MADE, is_observed, is_rule, parts_of_function, stage, statements as st
 from zygote_py.ir import Loc, Type, components_of, names_of
 from zygote_py.numba_adapter.base import (
     SEMANTIC_OPTIONS,
@@ -56,7 +56,6 @@ from zygote_py.numba_adapter.reading.loops import IteratorsToLoops, ReduceToLoop
 from zygote_py.numba_adapter.reading.translation import Translation
 from zygote_py.numba_adapter.target.dispatch import jit_enabled
 from zygote_py.numba_adapter.types import (
-    MADE,
     ClosuresToObjects,
     TypingContext,
     at_work,
@@ -117,7 +116,7 @@ def _typed(
     code = func.__code__
     loc = definition_of(code)
     check_parameters(code)
-    if OURS not in func.__globals__ and MADE not in vars(func):
+    if is_observed(func) and MADE not in vars(func):
         session.note(parts_of_function(func))
     closure = closure_of(func, argument_types)
     given = _with_defaults(func, argument_types if closure is None else argument_types[:-1], loc)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py.base import define
+from zygote_py.base import OURS, define
 from zygote_py.ir import Type
 from zygote_py.numba_adapter.base import Decoration, misfit_text, semantic
 from zygote_py.numba_adapter.base.internals import GUFunc, errors, npydecl, numpy_support, parse_signature
@@ -128,7 +128,7 @@ def _loop(
     computed = f"{call}({', '.join(args)})"
     if not rank:
         lines.append(f"    return {computed}")
-        return define("\n".join(lines), function, names, module=source.__module__, at=source)
+        return define("\n".join(lines), function, names | {OURS: True}, module=source.__module__, at=source)
     if result is not None:
         dtype = fresh("dtype", taken)
         names[dtype] = numpy_support.as_dtype(result).type
@@ -139,7 +139,7 @@ def _loop(
         lines.append("    " * depth + f"for {counter} in range({length}):")
     lines.append("    " * (rank + 1) + f"{out}[{', '.join(indices[out])}] = {computed}")
     lines.append(f"    return {out}")
-    return define("\n".join(lines), function, names, module=source.__module__, at=source)
+    return define("\n".join(lines), function, names | {OURS: True}, module=source.__module__, at=source)
 
 
 def _core_loop(
@@ -193,7 +193,7 @@ def _core_loop(
         lines.append("    " * depth + f"for {counter} in range({result}.shape[{depth - 1}]):")
     lines.append("    " * (rank + 1) + f"{call}({', '.join(args)})")
     names = {call: Kernel(source.__name__, kernel)}
-    return define("\n".join(lines), function, names, module=source.__module__, at=source)
+    return define("\n".join(lines), function, names | {OURS: True}, module=source.__module__, at=source)
 
 
 def _unless_equal(sizes: list[tuple[str, str]], message: str) -> list[str]:

@@ -23,7 +23,7 @@ import numpy as np
 from numba import types
 
 from zygote_py.adjoints import refuse
-from zygote_py.base import define
+from zygote_py.base import MADE, OURS, define
 from zygote_py.ir import Type
 from zygote_py.numba_adapter.base import Decoration, definition, loc_of, rewrite
 from zygote_py.numba_adapter.base.internals import errors, ir, ir_utils, numpy_support
@@ -128,7 +128,7 @@ def _loops(
     computed = f"{call}({', '.join([*parameters, *counters])})"
     lines.append("    " * (len(size) + 1) + f"out[{', '.join(counters)}] = {computed}")
     lines.append("    return out")
-    return define("\n".join(lines), function, held, module=source.__module__, at=source)
+    return define("\n".join(lines), function, held | {OURS: True}, module=source.__module__, at=source)
 
 
 def _text_of(value: Any) -> str:
@@ -160,6 +160,7 @@ def _kernel(source: Any, arrays: list[str], counters: list[str]) -> FunctionType
     own = inspect.signature(source)
     more = [inspect.Parameter(counter, inspect.Parameter.POSITIONAL_OR_KEYWORD) for counter in counters]
     vars(made)["__signature__"] = own.replace(parameters=[*own.parameters.values(), *more])
+    vars(made)[MADE] = True
     vars(made)[_RELATIVE] = frozenset(arrays), tuple(counters)
     return made
 

@@ -24,7 +24,16 @@ import numba
 from zygote_py.base import execute
 from zygote_py.ir import Type
 from zygote_py.ir.ops.helpers import HELPERS
-from zygote_py.numba_adapter.base import EMITTED, code_text, keep_writes, link_callees, link_only, time_compilation
+from zygote_py.numba_adapter.base import (
+    EMITTED,
+    callees,
+    code_text,
+    is_recursive,
+    keep_writes,
+    link_callees,
+    link_only,
+    time_compilation,
+)
 from zygote_py.numba_adapter.base.internals import CPUDispatcher, Dispatcher, errors
 from zygote_py.numba_adapter.emitted.passes import EmittedPipeline
 from zygote_py.numba_adapter.target import records as _records  # noqa: F401 (teaches Numba `ops.array_of_record`)
@@ -110,6 +119,7 @@ class _CalledFromCode(CPUDispatcher):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         link_only(self, is_helper=self._is_helper)
+        callees.add(self)
 
     def add_overload(self, cres: Any) -> None:
         """Keep what was compiled for compiled code alone."""
@@ -195,9 +205,7 @@ def link_along(dispatcher: Any, make: Callable[[tuple[Type, ...], bool], Callabl
 
     def adding(compiled: Any) -> None:
         if not compiled.objectmode:
-            module = compiled.library._final_module
-            names = (each.name for each in (*module.functions, *module.global_variables))
-            is_whole = not any(name.startswith(".numba.unresolved") for name in names)
+            is_whole = not is_recursive(compiled.library)
             compiled.library._reload_init.add(make(tuple(compiled.signature.args), is_whole))
         add(compiled)
 

@@ -14,7 +14,6 @@ import io
 import itertools
 import pickle
 import re
-import sys
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -25,7 +24,15 @@ import llvmlite.binding as llvm
 import numba
 from numba import types
 
-from zygote_py.numba_adapter.base import SMALLEST_NUMBER, are_helpers, environment_named, is_loaded
+from zygote_py.base import structures
+from zygote_py.numba_adapter.base import (
+    SMALLEST_NUMBER,
+    UNRESOLVED,
+    environment_named,
+    is_loaded,
+    load_together,
+    recursive_callees,
+)
 from zygote_py.numba_adapter.base.internals import (
     AppDirs,
     CompileResult,
@@ -54,7 +61,13 @@ class Code(Protocol):
 
 _NUMBER = re.compile(r"B\d+v(\d+)")
 # Functions that are the same wherever they have the same name.
-_BY_TYPE = re.compile(r"NRT_(incref|decref)$|\.dtor\.|_Dtor\.numba\.KeptType")
+_BY_TYPE = re.compile(r"NRT_(incref|decref)$|\.dtor\.|_numba_(list|dict)_dtor$|_Dtor\.numba\.KeptType")
+
+
+def _symbols(library: Any) -> Iterator[Any]:
+    module = library._final_module
+    yield from module.functions
+    yield from module.global_variables
 
 
 def _is_named_uniquely(symbol: str) -> bool:
@@ -62,15 +75,18 @@ def _is_named_uniquely(symbol: str) -> bool:
     return bool(_BY_TYPE.match(symbol)) if found is None else int(found[1]) >= SMALLEST_NUMBER
 
 
+# In machine code, what Numba pickled of the main program: with the whole of its classes, which the next process has.
+_OF_MAIN = b"\x8c\x08__main__"
+
 # ----------------------------------------------------------------------------------------------------- writing, reading
 
 
 class _Holder:
     """Code that is in this process; alive as long as a dispatcher has it. It must not be in it twice."""
 
-    def __init__(self, result: Any, environments: tuple[Any, ...]) -> None:
+    def __init__(self, result: Any, needed: tuple[object, ...]) -> None:
         self.result = result
-        self.environments = environments
+        self.needed = needed
 
 
 _held: weakref.WeakValueDictionary[str, _Holder] = weakref.WeakValueDictionary()
@@ -104,7 +120,7 @@ class Stored(_Cache):
             return None
         name = code.name_of(signature, _machine(target_context))
         holder = known = _held.get(name)
-        if known is not None and not all(map(_is_present, _classes_in(known.result.signature))):
+        if known is not None and not all(map(structures.is_current, _classes_in(known.result.signature))):
             return None
         if holder is None and (data := code.read(name)) is not None:
             with suppress(Exception):  # of any kind: a file may hold anything
@@ -138,19 +154,13 @@ def _classes_in(kind: Any) -> Iterator[type]:
     if isinstance(kind, templates.Signature):
         for each in (kind.return_type, *kind.args):
             yield from _classes_in(each)
+    elif isinstance(kind, types.EnumMember):
+        yield kind.instance_class
     elif isinstance(kind, types.BaseTuple):
         if isinstance(cls := getattr(kind, "instance_class", None), type):
             yield cls
         for each in getattr(kind, "types", ()):
             yield from _classes_in(each)
-
-
-def _is_present(cls: type) -> bool:
-    """Return whether a class is still the one of its name: a module that was loaded again has another."""
-    found: Any = sys.modules.get(cls.__module__)
-    for name in cls.__qualname__.split("."):
-        found = getattr(found, name, cls)
-    return found is cls
 
 
 def _argument_types(sig: Any) -> tuple[Any, ...]:
@@ -162,24 +172,28 @@ def _machine(target_context: Any) -> str:
 
 
 def _written(result: Any) -> bytes | None:
-    library = result.library
-    if result.objectmode or result.lifted or library.has_dynamic_globals or not are_helpers(result.reload_init):
+    if result.objectmode or result.lifted or not all(_is_ours(_home(each)) for each in result.reload_init):
         return None
-    module = library._final_module
-    symbols = (*module.functions, *module.global_variables)
+    recursive = recursive_callees(result.library)
+    libraries = [result.library, *recursive.values()]
+    if any(library.has_dynamic_globals for library in libraries):
+        return None
+    symbols = [each for library in libraries for each in _symbols(library)]
     local = (llvm.Linkage.internal, llvm.Linkage.private)
     if not all(each.is_declaration or each.linkage in local or _is_named_uniquely(each.name) for each in symbols):
         return None
-    needed = [each.name for each in symbols if each.is_declaration]
-    if any(name.startswith(".numba.unresolved") for name in needed):  # recursive calls that are linked later
-        return None
-    names = [each.name for each in symbols if each.name.startswith("_ZN08NumbaEnv")]
+    needed = {each.name for each in symbols if each.is_declaration}
+    names = sorted({each.name for each in symbols if each.name.startswith("_ZN08NumbaEnv")})
     found = {name: lookup_environment(name) for name in names}
     environments = tuple((name, list(each.consts)) for name, each in found.items() if each is not None)
     description = copy.copy(result.fndesc)
     description.typemap = description.calltypes = description.global_dict = None
-    needed = [name for name in needed if not name.startswith("llvm.")]
-    return pickled((library.serialize_using_object_code(), description, result.signature, environments, needed))
+    needed = {name for name in needed if not name.startswith(("llvm.", UNRESOLVED))}
+    codes = [library.serialize_using_object_code() for library in libraries]
+    if any(_OF_MAIN in code[2][0] for code in codes):
+        return None
+    start = {*result.reload_init, *(each for library in recursive.values() for each in library._reload_init)}
+    return pickled((codes, list(recursive), description, result.signature, environments, needed, start))
 
 
 def pickled(value: object) -> bytes:
@@ -193,23 +207,40 @@ class _Pickler(pickle.Pickler):
     """Of functions and classes only those that are found again by their names."""
 
     def reducer_override(self, obj: Any) -> Any:
-        """Refuse what another process has another of."""
+        """Refuse what another process has another of. Structures of the main program count by their fields as well."""
         if isinstance(obj, type | FunctionType) and obj.__module__ == "__main__":
+            if (
+                isinstance(obj, type)
+                and structures.is_current(obj)
+                and (fields := structures.fields_of(obj)) is not None
+            ):
+                return _structure_named, (obj.__module__, obj.__qualname__, fields)
             raise pickle.PicklingError(f"{obj} is of the main program")
         return NotImplemented
 
 
+def _structure_named(module: str, name: str, fields: tuple[str, ...]) -> Any:
+    found = structures.found_by_name(module, name)
+    if not isinstance(found, type) or structures.fields_of(found) != fields:
+        raise pickle.UnpicklingError(f"{module}.{name} has changed")
+    return found
+
+
 def _read(data: bytes, target_context: Any) -> _Holder | None:
-    code, description, signature, environments, needed = pickle.loads(data)
+    codes, recursive, description, signature, environments, needed, start = pickle.loads(data)
     rtsys.initialize(target_context)
+    for each in start:  # threads, with the symbols of functions that run them
+        each()
     if not all(map(is_loaded, needed)):
         target_context.refresh()
         if not all(map(is_loaded, needed)):
             return None
-    library = target_context.codegen().unserialize_library(code)
+    library, *others = load_together(target_context.codegen(), codes, recursive)
     made = []
     for name, constants in environments:
         environment = environment_named(name, constants)
+        if not all(map(_is_same, environment.consts, constants)):
+            return None
         made.append(environment)
         library.codegen.set_env(name, environment)
     own = next((each for each in made if each.env_name == target_context.get_env_name(description)), None)
@@ -230,7 +261,12 @@ def _read(data: bytes, target_context: Any) -> _Holder | None:
         reload_init=[],
         referenced_envs=tuple(made),
     )
-    return _Holder(result, tuple(made))
+    return _Holder(result, (*made, *others))
+
+
+def _is_same(one: object, other: object) -> bool:
+    """Return whether constants are the same, of which classes may have been defined again."""
+    return one is other or not (isinstance(one, type) or isinstance(other, type))
 
 
 def _again(result: Any, target_context: Any) -> Any:

@@ -1,5 +1,6 @@
 """The names that other folders import, and the modules that define them; each is imported when it is first used."""
 
+from .boxing import LowerParforsWithClasses as LowerParforsWithClasses, WithClasses as WithClasses
 from .callables import (
     CallableType as CallableType,
     CompiledCallableType as CompiledCallableType,
@@ -37,7 +38,6 @@ from .functions import (
     with_functions as with_functions,
 )
 from .handles import (
-    MADE as MADE,
     FunctionHandleType as FunctionHandleType,
     TypingContext as TypingContext,
     at_work as at_work,

@@ -23,7 +23,7 @@ import numpy as np
 from numba import types
 
 from zygote_py.adjoints import refuse
-from zygote_py.base import statements as st
+from zygote_py.base import MADE, statements as st
 from zygote_py.ir import Loc, Type, components_of
 from zygote_py.numba_adapter.base import (
     Decoration,
@@ -48,7 +48,6 @@ from zygote_py.numba_adapter.base import (
 from zygote_py.numba_adapter.base.internals import ir, models, signature
 from zygote_py.numba_adapter.types.callables import CallableType, FieldsType, HandleType, Same, StandIn, function_of
 from zygote_py.numba_adapter.types.handles import (
-    MADE,
     FunctionHandleType,
     TypingContext,
     constant_key,

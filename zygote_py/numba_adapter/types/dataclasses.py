@@ -368,6 +368,11 @@ def _unbox(typ: Any, obj: Any, c: Any) -> Any:
 
 @box(DataclassType)  # type: ignore[untyped-decorator]
 def _box(typ: Any, value: Any, c: Any) -> Any:
+    return box_structure(typ, value, c, _class_object(typ.instance_class, c))
+
+
+def box_structure(typ: Any, value: Any, c: Any, cls: Any) -> Any:
+    """Return the Python object for a value; `cls` is its class in compiled code, a reference that is used up."""
     fields = [
         _fixed_object(_function_of(held), c)
         if isinstance(held, types.Callable)
@@ -375,7 +380,6 @@ def _box(typ: Any, value: Any, c: Any) -> Any:
         for index, held in enumerate(typ.types)
     ]
     values = c.pyapi.tuple_pack(fields)
-    cls = _class_object(typ.instance_class, c)
     make = c.pyapi.unserialize(c.pyapi.serialize_object(structures.new))
     made = c.pyapi.call_function_objargs(make, (cls, values))
     for each in (make, cls, values, *fields):

@@ -37,7 +37,6 @@ from zygote_py.numba_adapter.sources.python_sources import (
 from zygote_py.numba_adapter.sources.resolution import find, signature_of_source
 from zygote_py.numba_adapter.types.callables import HandleType, Same, StandIn, bound_arguments
 
-MADE = "__made_by_zygote_py__"  # an attribute that only functions made by this package have
 Typer = Callable[["TypingContext", Callable[..., object], tuple[Type, ...], Decoration | None], st.TypedFunction]
 _numbers = itertools.count()
 
