@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.cache.test_cache import COMPILED, READ, Process
-from zygote_py.numba_adapter.base.function_content import Unknown, words_of
+from zygote_py.numba_adapter.linking.function_content import Unknown, words_of
 
 pytestmark = pytest.mark.compiled
 

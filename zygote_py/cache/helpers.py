@@ -1,6 +1,6 @@
 """Where compiled implementations of NumPy's functions are kept: in the folder of the cache, for all derivatives.
 
-`zygote_py.numba_adapter.base.helper_store` reads and writes them. They depend on the versions and settings in the
+`zygote_py.numba_adapter.linking.helper_store` reads and writes them. They depend on the versions and settings in the
 environment, and on nothing of the user's.
 """
 

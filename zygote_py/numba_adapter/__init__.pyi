@@ -6,7 +6,6 @@ from .base.decorations import (
     semantic as semantic,
     signatures_of as signatures_of,
 )
-from .base.helper_store import Helpers as Helpers, keep_helpers as keep_helpers
 from .base.internals import (
     cross2d as cross2d,
     empty_inferred as empty_inferred,
@@ -28,6 +27,7 @@ from .embedding.custom_calls import (
     spread as spread,
 )
 from .embedding.transforms import DerivedCall as DerivedCall, derive_with as derive_with
+from .linking.helper_store import Helpers as Helpers, keep_helpers as keep_helpers
 from .reading.custom_rules import ChoiceType as ChoiceType
 from .reading.pipeline import (
     typed_derivative as typed_derivative,

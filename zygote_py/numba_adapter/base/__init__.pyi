@@ -15,19 +15,6 @@ from .decorations import (
     semantic as semantic,
     signatures_of as signatures_of,
 )
-from .function_content import code_text as code_text
-from .function_numbers import (
-    EMITTED as EMITTED,
-    SMALLEST_NUMBER as SMALLEST_NUMBER,
-    number_functions as number_functions,
-)
-from .helper_store import (
-    Helpers as Helpers,
-    are_helpers as are_helpers,
-    environment_named as environment_named,
-    is_loaded as is_loaded,
-    keep_helpers as keep_helpers,
-)
 from .ir_walks import (
     IRPass as IRPass,
     add_argument as add_argument,
@@ -50,8 +37,6 @@ from .ir_walks import (
     rewrite as rewrite,
     statements as statements,
 )
-from .kept_writes import keep_writes as keep_writes
-from .linked_only import link_callees as link_callees, link_only as link_only
 from .messages import (
     check_parameters as check_parameters,
     definition_of as definition_of,
@@ -62,18 +47,10 @@ from .messages import (
     translate_error as translate_error,
 )
 from .pass_times import time_compilation as time_compilation, timed as timed
-from .recursive import (
-    UNRESOLVED as UNRESOLVED,
-    callees as callees,
-    is_recursive as is_recursive,
-    load_together as load_together,
-    recursive_callees as recursive_callees,
-)
 from .type_facts import (
     as_pointer as as_pointer,
     known_type as known_type,
     refreshed_context as refreshed_context,
     runtime_type as runtime_type,
 )
-from .typing_only import typed_only as typed_only
 from .untypable import unknown as unknown, unsuitable as unsuitable

@@ -14,8 +14,13 @@ from typing import Any
 import numba
 from numba import types
 
-from zygote_py.numba_adapter.base import IRPass, link_only
+from zygote_py.numba_adapter.base import (
+    IRPass,
+)
 from zygote_py.numba_adapter.base.internals import ir
+from zygote_py.numba_adapter.linking import (
+    link_only,
+)
 
 
 def _add_to_vector(target: Any, change: Any) -> None:

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from zygote_py.numba_adapter.base import internals
+from zygote_py.numba_adapter.base import (
+    internals,
+)
 from zygote_py.numba_adapter.base.internals import (
     GenericRewrites,
     InlineClosureLikes,

@@ -25,7 +25,6 @@ from zygote_py.numba_adapter.base import (
     is_from_source,
     is_plainly_decorated,
     locals_of,
-    number_functions,
     signatures_of,
     unknown,
 )
@@ -36,6 +35,9 @@ from zygote_py.numba_adapter.base.internals import (
     errors,
     global_compiler_lock,
     numba_typeof,
+)
+from zygote_py.numba_adapter.linking import (
+    number_functions,
 )
 
 # Held by all that compile, Numba and this package. A second lock might let two threads wait for each other.

@@ -25,6 +25,11 @@ from zygote_py.base import execute
 from zygote_py.ir import Type
 from zygote_py.ir.ops.helpers import HELPERS
 from zygote_py.numba_adapter.base import (
+    time_compilation,
+)
+from zygote_py.numba_adapter.base.internals import CPUDispatcher, Dispatcher, errors
+from zygote_py.numba_adapter.emitted.passes import EmittedPipeline
+from zygote_py.numba_adapter.linking import (
     EMITTED,
     callees,
     code_text,
@@ -32,10 +37,7 @@ from zygote_py.numba_adapter.base import (
     keep_writes,
     link_callees,
     link_only,
-    time_compilation,
 )
-from zygote_py.numba_adapter.base.internals import CPUDispatcher, Dispatcher, errors
-from zygote_py.numba_adapter.emitted.passes import EmittedPipeline
 from zygote_py.numba_adapter.target import records as _records  # noqa: F401 (teaches Numba `ops.array_of_record`)
 from zygote_py.numba_adapter.target.dispatch import is_dispatcher, is_plain
 from zygote_py.numba_adapter.target.stored import Code, Stored

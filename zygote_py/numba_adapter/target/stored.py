@@ -25,14 +25,6 @@ import numba
 from numba import types
 
 from zygote_py.base import structures
-from zygote_py.numba_adapter.base import (
-    SMALLEST_NUMBER,
-    UNRESOLVED,
-    environment_named,
-    is_loaded,
-    load_together,
-    recursive_callees,
-)
 from zygote_py.numba_adapter.base.internals import (
     AppDirs,
     CompileResult,
@@ -41,6 +33,14 @@ from zygote_py.numba_adapter.base.internals import (
     lookup_environment,
     rtsys,
     templates,
+)
+from zygote_py.numba_adapter.linking import (
+    SMALLEST_NUMBER,
+    UNRESOLVED,
+    environment_named,
+    is_loaded,
+    load_together,
+    recursive_callees,
 )
 
 

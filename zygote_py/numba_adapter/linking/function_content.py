@@ -20,8 +20,8 @@ import numpy as np
 from numba import types
 
 from zygote_py.numba_adapter.base.decorations import locals_of
-from zygote_py.numba_adapter.base.function_numbers import EMITTED
 from zygote_py.numba_adapter.base.internals import Dispatcher, _Intrinsic
+from zygote_py.numba_adapter.linking.function_numbers import EMITTED
 
 VERSIONED = frozenset({"builtins", "math", "cmath", "_operator", "operator", "numpy", "numba", "zygote_py"})
 _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None), type(Ellipsis)})

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from zygote_py.numba_adapter.base.function_numbers import EMITTED
 from zygote_py.numba_adapter.base.internals import ir, ir_utils
-from zygote_py.numba_adapter.base.typing_only import is_typed_only
+from zygote_py.numba_adapter.linking.function_numbers import EMITTED
+from zygote_py.numba_adapter.linking.typing_only import is_typed_only
 
 
 def keep_writes() -> None:

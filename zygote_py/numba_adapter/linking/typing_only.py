@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from zygote_py.numba_adapter.base.helper_store import begin_helpers, result_type
 from zygote_py.numba_adapter.base.internals import (
     ConfigStack,
     NopythonTypeInference,
@@ -30,7 +29,8 @@ from zygote_py.numba_adapter.base.internals import (
     make_concrete_template,
     signature,
 )
-from zygote_py.numba_adapter.base.linked_only import LinkedFlags
+from zygote_py.numba_adapter.linking.helper_store import begin_helpers, result_type
+from zygote_py.numba_adapter.linking.linked_only import LinkedFlags
 
 _HASH = hash(compiler.Flags())  # that of all flags: only the names of options count in it
 

@@ -26,7 +26,6 @@ from typing import Any, Protocol
 
 import llvmlite.binding as llvm
 
-from zygote_py.numba_adapter.base.function_content import Unknown, words_of, words_of_type
 from zygote_py.numba_adapter.base.internals import (
     CompileResult,
     Environment,
@@ -34,6 +33,7 @@ from zygote_py.numba_adapter.base.internals import (
     lookup_environment,
     rtsys,
 )
+from zygote_py.numba_adapter.linking.function_content import Unknown, words_of, words_of_type
 
 _MOST_INLINED = 100  # instructions: LLVM does not inline larger functions into several callers
 _SYMBOL = "zygote_py_helper_"

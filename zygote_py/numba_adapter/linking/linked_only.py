@@ -18,7 +18,6 @@ from collections.abc import Callable
 from typing import Any
 
 from zygote_py.base import stage
-from zygote_py.numba_adapter.base.helper_store import begin_helpers, find, keep, key_of
 from zygote_py.numba_adapter.base.internals import (
     BaseContext,
     ConfigStack,
@@ -29,6 +28,7 @@ from zygote_py.numba_adapter.base.internals import (
     compiler,
     lookup_environment,
 )
+from zygote_py.numba_adapter.linking.helper_store import begin_helpers, find, keep, key_of
 
 _HASH = hash(compiler.Flags())  # that of all flags: only the names of options count in it
 _UNRESOLVED = ".numba.unresolved"
