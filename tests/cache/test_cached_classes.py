@@ -137,7 +137,7 @@ def test_a_cell_of_a_notebook_that_runs_again(process):
 
 
 def test_a_class_that_is_defined_again_after_its_code_was_read(process):
-    """What returns objects of a class belongs to the class that there was when it was compiled or read."""
+    """A derivative that returns objects of a class belongs to the class that existed when it was compiled or read."""
     program = (
         NOTEBOOK
         + """

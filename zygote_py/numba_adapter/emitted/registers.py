@@ -60,7 +60,7 @@ def kept_in_registers(blocks: Mapping[int, Any], counts_references: Callable[[st
 
 
 class _Flow:
-    """What is known of variables at the start of each block, as ints with a bit for each.
+    """The facts known of variables at the start of each block, as ints with a bit for each.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What emitted functions call: typed without being compiled, linked only, numbered, and kept on disk."""
+"""The functions that emitted ones call: typed without being compiled, linked only, numbered, and kept on disk."""
 
 import lazy_loader
 

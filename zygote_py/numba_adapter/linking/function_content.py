@@ -1,4 +1,4 @@
-"""What a function that Numba compiles is made of, as words that are the same in every process.
+"""The content of a function that Numba compiles, as words that are the same in every process.
 
     words_of(implementation)        # ["function", "numba.np.arrayobj", "np_zeros.<locals>.impl", 5012, ...]
 
