@@ -109,7 +109,7 @@ def test_the_table_of_stages(monkeypatch, capsys):
     assert compiling.startswith("compiling f_gradient(float64): ")
     for text, stages in [
         (deriving, ["preparation"]),
-        (compiling, ["Numba: native_lowering", "LLVM: machine code"]),
+        (compiling, ["Numba: zygote_py_EmittedLowering", "LLVM: machine code"]),
     ]:
         total, *rows = text.splitlines()
         found = {name: float(seconds) for name, seconds in (re.split(r"\s{2,}", row.strip())[:2] for row in _cut(rows))}
