@@ -1,10 +1,11 @@
-"""Compiled implementations of NumPy's functions on disk, for all functions that call them.
+"""Compiled functions that emitted functions call, on disk for all that call them: NumPy's above all.
 
     keep_helpers(lambda: Helpers(folder, "Numba 0.68.1, NumPy 2.4.6, ..."))
 
 Numba writes NumPy's functions in Python and compiles them anew in each process, which takes longer than anything else
-that an emitted function with linear algebra needs. What emitted functions call directly is kept here: by what it is
-made of (`function_content.py`), the types of its arguments, the flags, the machine and the versions of everything.
+that an emitted function with linear algebra needs. What emitted functions call directly is kept here, functions of
+emitted modules as well: by what it is made of (`function_content.py`), the types of its arguments, the flags, the
+machine and the versions of everything.
 
 A large one is machine code, which is called; LLVM would not inline it either. A small one is kept before it is
 optimised, and linked into its callers as always, so that they are the same functions with this store and without.
@@ -230,6 +231,7 @@ def _read(key: str, data: bytes) -> Any:
             if not all(map(is_loaded, needed)):
                 return None
         library = (_called if is_called else _linked)(context.codegen(), key, code)
+        library._reload_init.update(_Needed(each) for each in needed if each.startswith(_SYMBOL))
     except Exception:  # of any kind: a file may hold anything
         return None
     made = []

@@ -66,9 +66,9 @@ def link_callees(dispatcher: Any) -> None:
 
 
 def link_only(dispatcher: Any, *, is_helper: bool = False) -> None:
-    """Let a dispatcher be linked only where it is compiled within an emitted function.
+    """Let a dispatcher be linked only where it is compiled within an emitted function, and keep it on disk.
 
-    A helper is the same for all emitted functions: it is kept for other processes.
+    What a helper calls, one of Numba's own functions as a rule, is kept with it, and not by itself.
     """
     given, add = dispatcher._compiler._customize_flags, dispatcher.add_overload
 
@@ -96,13 +96,12 @@ def link_only(dispatcher: Any, *, is_helper: bool = False) -> None:
 
     dispatcher._compiler._customize_flags = customized
     vars(dispatcher)["add_overload"] = adding
-    if is_helper:
-        vars(dispatcher)["_cache"] = _Kept(dispatcher)
-        dispatcher._compiler._compile_core = functools.partial(_compiled_helper, dispatcher._compiler)
+    vars(dispatcher)["_cache"] = _Kept(dispatcher)
+    dispatcher._compiler._compile_core = functools.partial(_compiled_callee, dispatcher._compiler)
 
 
 class _Kept(_Cache):
-    """The cache of a helper's dispatcher, which Numba asks before it compiles."""
+    """The cache of such a dispatcher, which Numba asks before it compiles."""
 
     def __init__(self, dispatcher: Any) -> None:
         self._dispatcher = weakref.ref(dispatcher)
@@ -128,7 +127,7 @@ class _Kept(_Cache):
 
 
 def _key(compiler_of: Any, arguments: Any) -> str | None:
-    """Return the key of a helper that an emitted function calls; None if it is not to be kept."""
+    """Return the key of a function that an emitted function calls; None if it is not to be kept."""
     top = ConfigStack.top_or_none()
     if not isinstance(top, LinkedFlags) or top.is_helper or top.is_recursive or not isinstance(arguments, tuple):
         return None
@@ -137,8 +136,8 @@ def _key(compiler_of: Any, arguments: Any) -> str | None:
     return key_of(compiler_of.py_func, arguments, flags, sorted(compiler_of.locals))
 
 
-def _compiled_helper(compiler_of: Any, arguments: Any, return_type: Any) -> Any:
-    """Compile a helper, and keep it."""
+def _compiled_callee(compiler_of: Any, arguments: Any, return_type: Any) -> Any:
+    """Compile a function that an emitted function calls, and keep it."""
     key = _key(compiler_of, arguments) if return_type is None else None
     result = type(compiler_of)._compile_core(compiler_of, arguments, return_type)
     return result if key is None or result.entry_point is not None else keep(key, result)

@@ -23,7 +23,6 @@ import numba
 
 from zygote_py.base import execute
 from zygote_py.ir import Type
-from zygote_py.ir.ops.helpers import HELPERS
 from zygote_py.numba_adapter.base import (
     time_compilation,
 )
@@ -32,7 +31,6 @@ from zygote_py.numba_adapter.emitted.passes import EmittedPipeline
 from zygote_py.numba_adapter.linking import (
     EMITTED,
     callees,
-    code_text,
     is_recursive,
     keep_writes,
     link_callees,
@@ -79,17 +77,10 @@ def entry_of(loaded: Any) -> Callable[..., object]:
     module = entry.__globals__
     for name, each in tuple(module.items()):
         if type(each) is CPUDispatcher and each is not loaded and each.py_func.__globals__ is module:
-            called = _Helper if _is_helper(each.py_func) else _CalledFromCode
-            module[name] = native(each.py_func) or called(
+            module[name] = native(each.py_func) or _CalledFromCode(
                 each.py_func, each.locals, each.targetoptions | _NO_WRAPPERS, EmittedPipeline
             )
     return entry
-
-
-def _is_helper(function: Any) -> bool:
-    """Return whether a function of an emitted module has the text of a helper of this package."""
-    known: Any = HELPERS.get(function.__name__)
-    return known is not None and code_text(known) == code_text(function)
 
 
 def callee(function: Callable[..., object], options: Options) -> Any:
@@ -116,11 +107,9 @@ _NO_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 class _CalledFromCode(CPUDispatcher):
     """A function that runs in the interpreter if Python calls it: what is compiled has no entry for that."""
 
-    _is_helper = False
-
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        link_only(self, is_helper=self._is_helper)
+        link_only(self)
         callees.add(self)
 
     def add_overload(self, cres: Any) -> None:
@@ -129,12 +118,6 @@ class _CalledFromCode(CPUDispatcher):
 
     def _compile_for_args(self, *args: Any, **keywords: Any) -> Any:
         return self.py_func
-
-
-class _Helper(_CalledFromCode):
-    """A function of this package, whose text is in an emitted module."""
-
-    _is_helper = True
 
 
 def make_dispatcher(
