@@ -23,6 +23,7 @@ from benchmarks import report
 from benchmarks.array_cases import ARRAY_CASES
 from benchmarks.cases import CASES
 from benchmarks.code_size import code_sizes
+from benchmarks.compile_peers import warm_times
 from benchmarks.compile_time import Samples, compile_times, growth
 from benchmarks.measure import Times, interleaved, time_in_processes
 from benchmarks.memory import peak_in_process
@@ -72,6 +73,7 @@ def main() -> None:
     if "compile" in wanted:
         compiled = compile_times(1 if options.quick else 3)
         print(report.compile_table(compiled), end="\n\n", flush=True)
+        print(report.warm_table(warm_times(1 if options.quick else 3)), end="\n\n", flush=True)
     if "growth" in wanted:
         print(report.growth_table(growth(1 if options.quick else 3)), end="\n\n", flush=True)
     if "code" in wanted:

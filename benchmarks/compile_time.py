@@ -90,7 +90,14 @@ def slope(by_size: Mapping[int, float]) -> float:
 
 
 def _in_a_process(name: str, how: str, bytecode: Path, cache: Path) -> Sample:
-    program = f"import numba\nfrom benchmarks.compile_time import measure\nmeasure({name!r}, {how!r})"
+    return in_a_process(f"measure({name!r}, {how!r})", bytecode, cache)
+
+
+def in_a_process(
+    call: str, bytecode: Path, cache: Path, module: str = "benchmarks.compile_time", first: str = "numba"
+) -> Sample:
+    """Return the sample that a call of a function of a module prints, in a process that has imported `first`."""
+    program = f"import {first}\nfrom {module} import {call.partition('(')[0]}\n{call}"
     environment = {
         **os.environ,
         "PYTHONPYCACHEPREFIX": str(bytecode),
@@ -102,21 +109,30 @@ def _in_a_process(name: str, how: str, bytecode: Path, cache: Path) -> Sample:
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise RuntimeError(f"{name}, {how}:\n{done.stderr}")
+        raise RuntimeError(f"{call}:\n{done.stderr}")
     return Sample(*json.loads(done.stdout.splitlines()[-1]))
 
 
 def measure(name: str, how: str) -> None:
     """Print the sample of this process, in which only Numba has been imported."""
     function, arguments = ROWS[name].program() if name in ROWS else _of_family(name)
-    began = _cpu()
-    if how == "numba":
-        made: Any = function if hasattr(function, "py_func") else numba.njit(function)
-    else:
-        import zygote_py
 
-        made = getattr(zygote_py, how)(function)
-    made(*arguments)
+    def run() -> None:
+        if how == "numba":
+            made: Any = function if hasattr(function, "py_func") else numba.njit(function)
+        else:
+            import zygote_py
+
+            made = getattr(zygote_py, how)(function)
+        made(*arguments)
+
+    print_sample(run)
+
+
+def print_sample(run: Callable[[], object]) -> None:
+    """Print the CPU seconds of a call and the peak memory of this process."""
+    began = _cpu()
+    run()
     seconds = _cpu() - began
     print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024]))
 

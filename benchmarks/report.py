@@ -179,6 +179,16 @@ def _compile_row(title: str, samples: Mapping[str, Sequence[Sample]]) -> tuple[s
     return (*cells, size(peak))
 
 
+def warm_table(found: Samples) -> str:
+    """Compare the Kalman likelihood's first derivatives, with helpers of NumPy and linear algebra kept, with JAX's."""
+    names = list(dict.fromkeys(name for samples in found.values() for name in samples))
+    rows = (
+        (order, *(f"{median(each.cpu for each in samples[name]):.2f}" for name in names))
+        for order, samples in found.items()
+    )
+    return _table(("Kalman likelihood, helpers kept, CPU seconds", *names), rows)
+
+
 def growth_table(found: Mapping[str, Mapping[str, Mapping[int, float]]]) -> str:
     """Return the CPU seconds to the first gradient of programs of each size, and how linear they are."""
     head = ("pieces", *(f"Numba, {size}" for size in SIZES), *(f"gradient, {size}" for size in SIZES), "slope")
