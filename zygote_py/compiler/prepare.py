@@ -287,7 +287,8 @@ def _texts(args: tuple[Operand, ...]) -> str:
 def take_as_primal(function: Function, is_pushed: bool = False) -> tuple[Routine, ...]:
     """Bring a derivative and the routines that it calls into the form that is differentiated. Returns the routines.
 
-    Where it `is_pushed`, forward, the accumulations into whole arrays are left: the tangents accumulate alike.
+    Where it `is_pushed`, forward, the accumulations into whole arrays are left: the tangents accumulate alike. Custom
+    rules are pushed by transposing their pullbacks.
     """
     for routine in routines_behind(function):
         take_as_routines(routine.function)
@@ -295,9 +296,10 @@ def take_as_primal(function: Function, is_pushed: bool = False) -> tuple[Routine
     routines = routines_behind(function)
     flatten_results(function, routines)
     split_stacks(function, routines)
+    is_transposed = any(each.is_custom for each in routines)
     for each in (function, *(routine.function for routine in routines)):
         each.kind = "primal"
-        if not is_pushed:
+        if is_transposed or not is_pushed:
             write_out_whole_accumulations(each)
         make_canonical(each)
     find_effects(routines)

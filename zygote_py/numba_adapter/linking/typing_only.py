@@ -85,7 +85,7 @@ def _get_call_template(self: Any, args: Any, kws: Any) -> Any:
     known = _signatures.setdefault(self, {})
     if found not in known:
         infer = functools.partial(_inferred, self, found)
-        is_own = type(self._compiler) is _plain_compiler and self.py_func.__module__.startswith("numba.")
+        is_own = type(self._compiler) is _plain_compiler and (self.py_func.__module__ or "").startswith("numba.")
         known[found] = signature(result_type(self.py_func, found, infer) if is_own else infer(), *found)
     name = self.py_func.__name__
     template = make_concrete_template(f"CallTemplate({name})", key=name, signatures=[known[found]])
