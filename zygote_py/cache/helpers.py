@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from zygote_py import numba_adapter
 from zygote_py.cache import environment
-from zygote_py.cache.fingerprint import NotCacheable
 from zygote_py.cache.folder import folder_in_use
+from zygote_py.cache.inspection import NotCacheable
 
 
 def _where() -> numba_adapter.Helpers | None:

@@ -180,12 +180,14 @@ class _Content:
 
 def _name(value: Any) -> str:
     """Return the name under which every process finds a module, a class or a function of a versioned package."""
+    home: Any
+    name: Any
     if type(value) is ModuleType:
         home, name = value.__name__, ""
     else:
         home, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
         if isinstance(value, np.ufunc) or type(value) is _ARRAY_FUNCTION:
-            home, name = home or "numpy", value.__name__
+            home, name = home or "numpy", getattr(value, "__name__", None)
         elif isinstance(value, BuiltinFunctionType) and isinstance(value.__self__, ModuleType):
             home = value.__self__.__name__
         elif not isinstance(value, type) and not isinstance(value, BuiltinFunctionType):
