@@ -140,6 +140,45 @@ def test_callers_that_numba_caches_find_their_helpers(process):
     assert json.loads(process.text(program).splitlines()[-1]) == [[1.0, 1.5], 0]
 
 
+def test_what_the_user_caches_does_not_need_this_package(process):
+    process.write(
+        "user.py",
+        """
+        import numpy as np
+        from numba import njit
+
+        @njit(cache=True)
+        def own(z):
+            return np.arcsin(z) + np.arctan(z)
+
+        def loss(x):
+            z = x + 1j
+            return np.abs(np.arcsin(z) + np.arctan(z))
+        """,
+    )
+    process.text("from user import *\ngradient(loss)(0.3)\nown(0.3 + 1j)", NUMBA_CACHE_DIR=str(process.folder / "own"))
+    (code,) = (process.folder / "own").rglob("*.nbc")
+    assert b"zygote_py" not in code.read_bytes()
+
+
+@pytest.mark.parametrize("option", ["fastmath", "boundscheck"])
+def test_helpers_depend_on_the_options_that_they_inherit(process, option):
+    program = """
+        from numba import njit
+
+        @njit(OPTIONS)
+        def loss(x, y):
+            return np.hypot(x, y)
+
+        df = gradient(loss, wrt="x")
+        show(df, df(3.0, 4.0))
+    """
+    for number, given in enumerate(("", f"{option}=True")):
+        _, _, (slope,) = json.loads(process.text(program.replace("OPTIONS", given)))
+        assert slope == pytest.approx(0.6)
+        assert sum(b"hypot_impl" in path.read_bytes() for path in process.files(".helper")) == 1 + number
+
+
 @pytest.mark.long
 def test_many_first_runs_at_once(process):
     from concurrent.futures import ThreadPoolExecutor

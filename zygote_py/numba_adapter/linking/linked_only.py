@@ -212,6 +212,7 @@ class _Library(_library):  # type: ignore[misc]
 
 
 _create: Callable[..., Any] = JITCPUCodegen.create_library
+_compile_once: Callable[..., Any] = BaseContext.compile_subroutine
 _compile: Callable[..., Any] = BaseContext._compile_subroutine_no_cache
 _decorator: Callable[..., Any] = _OverloadFunctionTemplate._get_jit_decorator
 
@@ -222,6 +223,32 @@ def _create_library(self: Any, name: str, **options: Any) -> Any:
     top = ConfigStack.top_or_none()
     library.is_linked_only = type(top) is LinkedFlags and not top.is_recursive
     return library
+
+
+_subroutines: dict[tuple[str, ...], dict[Any, Any]] = {}
+
+
+@functools.wraps(_compile_once)
+def _compile_subroutine_once(self: Any, *args: Any, **options: Any) -> Any:
+    """Compile a function in Python that lowers an operation, unless this has been done.
+
+    Numba remembers such functions for all callers. Those of emitted functions are apart: they may be files of this
+    package, which the user's own functions must not depend on when Numba caches them.
+    """
+    if isinstance(ConfigStack.top_or_none(), LinkedFlags):
+        self = self.subtarget(cached_internal_func=_subroutines.setdefault(_settings(self), {}))
+    return _compile_once(self, *args, **options)
+
+
+def _settings(context: Any) -> tuple[str, ...]:
+    """Return what Numba has set up a context for: a subroutine inherits it, though none of its caller's flags."""
+    fastmath = context.fastmath
+    return (
+        str(sorted(fastmath.flags) if fastmath else fastmath),
+        str(context.enable_boundscheck),
+        str(context.enable_debuginfo),
+        type(context.error_model).__name__,
+    )
 
 
 @functools.wraps(_compile)
@@ -235,7 +262,7 @@ def _compile_subroutine(self: Any, builder: Any, impl: Any, sig: Any, locals: An
         flags.nrt = bool(top.nrt)
     key = None
     if isinstance(flags, LinkedFlags) and not (top.is_helper or top.is_recursive or locals):
-        key = key_of(impl, sig.args, flags, (str(sig.return_type), type(self.error_model).__name__))
+        key = key_of(impl, sig.args, flags, (str(sig.return_type), *_settings(self)))
         if key is not None and (found := find(key)) is not None:
             self.active_code_library.add_linking_library(found.library)
             return found
@@ -267,5 +294,6 @@ def _get_jit_decorator(self: Any) -> Any:
 
 JITCPUCodegen._library_class = _Library
 JITCPUCodegen.create_library = _create_library  # type: ignore[method-assign]
+BaseContext.compile_subroutine = _compile_subroutine_once  # type: ignore[method-assign]
 BaseContext._compile_subroutine_no_cache = _compile_subroutine  # type: ignore[method-assign]
 _OverloadFunctionTemplate._get_jit_decorator = _get_jit_decorator  # type: ignore[method-assign]
