@@ -34,7 +34,7 @@ def live_map(
     order = cfg.topo_order()
     bits: dict[str, int] = {}
     uses, definitions = ({label: _joined(each, bits) for label, each in given.items()} for given in (used, defined))
-    reached = {label: 0 for label in order}
+    reached = dict.fromkeys(order, 0)
     after = {label: [each for each, _ in cfg.successors(label)] for label in order}
     changing = True
     while changing:
