@@ -37,6 +37,7 @@ from .ir_walks import (
     rewrite as rewrite,
     statements as statements,
 )
+from .liveness import quick_liveness as quick_liveness
 from .messages import (
     check_parameters as check_parameters,
     definition_of as definition_of,
@@ -53,4 +54,5 @@ from .type_facts import (
     refreshed_context as refreshed_context,
     runtime_type as runtime_type,
 )
+from .type_propagation import propagating_changes as propagating_changes
 from .untypable import unknown as unknown, unsuitable as unsuitable

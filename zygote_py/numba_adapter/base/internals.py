@@ -10,6 +10,7 @@ import importlib
 from typing import Any
 
 from numba.core import (
+    analysis,
     cgutils,
     compiler,
     config,
@@ -21,6 +22,7 @@ from numba.core import (
     ir,
     ir_utils,
     postproc,
+    typeinfer,
 )
 from numba.core.analysis import compute_cfg_from_blocks, dead_branch_prune
 from numba.core.base import BaseContext
@@ -55,6 +57,7 @@ from numba.core.target_extension import get_local_target
 from numba.core.targetconfig import ConfigStack
 from numba.core.transforms import canonicalize_cfg
 from numba.core.typed_passes import (
+    IRLegalization,
     NativeLowering,
     NativeParforLowering,
     NopythonRewrites,
@@ -144,6 +147,7 @@ __all__ = [
     "FunctionPass",
     "GUFunc",
     "GenericRewrites",
+    "IRLegalization",
     "IRProcessing",
     "InlineClosureLikes",
     "Interpreter",
@@ -172,6 +176,7 @@ __all__ = [
     "_IntrinsicTemplate",
     "_OverloadAttributeTemplate",
     "_OverloadFunctionTemplate",
+    "analysis",
     "boxers",
     "build_definitions",
     "canonicalize_cfg",
@@ -215,4 +220,5 @@ __all__ = [
     "rtsys",
     "signature",
     "templates",
+    "typeinfer",
 ]

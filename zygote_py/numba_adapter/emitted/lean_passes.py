@@ -12,10 +12,12 @@ from typing import Any
 
 from zygote_py.numba_adapter.base import (
     internals,
+    quick_liveness,
 )
 from zygote_py.numba_adapter.base.internals import (
     GenericRewrites,
     InlineClosureLikes,
+    IRLegalization,
     IRProcessing,
     NopythonRewrites,
     PreLowerStripPhis,
@@ -87,6 +89,15 @@ class _StripPhis(PreLowerStripPhis):
             return super().run_pass(state)  # type: ignore[no-any-return,no-untyped-call]
 
 
+class _Legalization(IRLegalization):
+    _name = "zygote_py_Legalization"
+
+    def run_pass(self, state: Any) -> bool:
+        """Delete the variables of `state` after their last uses."""
+        with quick_liveness():
+            return super().run_pass(state)  # type: ignore[no-any-return,no-untyped-call]
+
+
 class _Rewrites(NopythonRewrites):
     """Numba's rewriting of typed IR, which it prepares and cleans up after, if there is something to rewrite."""
 
@@ -126,6 +137,7 @@ class _InlineClosures(InlineClosureLikes):
 
 
 LEAN: dict[Any, Any] = {
+    IRLegalization: _Legalization,
     IRProcessing: _IRProcessing,
     GenericRewrites: _GenericRewrites,
     PreLowerStripPhis: _StripPhis,

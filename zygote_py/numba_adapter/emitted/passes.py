@@ -7,6 +7,7 @@ from typing import Any
 
 from numba import types
 
+from zygote_py.numba_adapter.base import propagating_changes
 from zygote_py.numba_adapter.base.internals import (
     IRProcessing,
     NativeLowering,
@@ -46,7 +47,8 @@ class _TypeInference(NopythonTypeInference):
         context.resolve_function_type = resolution
         context.resolve_setitem = resolution.of_setitem
         try:
-            return super().run_pass(state)  # type: ignore[no-any-return,no-untyped-call]
+            with propagating_changes():
+                return super().run_pass(state)  # type: ignore[no-any-return,no-untyped-call]
         finally:
             resolution.emitted.pop()
             if not resolution.emitted:

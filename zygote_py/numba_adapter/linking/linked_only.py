@@ -17,6 +17,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+import llvmlite.binding as llvm
+
 from zygote_py.base import stage
 from zygote_py.numba_adapter.base.internals import (
     BaseContext,
@@ -26,6 +28,7 @@ from zygote_py.numba_adapter.base.internals import (
     _Cache,
     _OverloadFunctionTemplate,
     compiler,
+    config,
     lookup_environment,
 )
 from zygote_py.numba_adapter.linking.helper_store import begin_helpers, find, keep, key_of
@@ -154,6 +157,7 @@ class _Library(_library):  # type: ignore[misc]
     """The code of a function, which may be linked into others only."""
 
     is_linked_only = False
+    is_emitted = False
     _is_bare = False  # whether it has neither been optimised nor compiled
     _environments: tuple[Any, ...] = ()  # those that its machine code refers to
     _linked: tuple[Any, ...] = ()
@@ -191,6 +195,9 @@ class _Library(_library):  # type: ignore[misc]
     def _optimize_functions(self, ll_module: Any) -> None:
         if self.is_linked_only:  # they are optimised where they are linked
             ll_module.data_layout = self._codegen._data_layout
+        elif self.is_emitted and config.OPT != 0:
+            ll_module.data_layout = self._codegen._data_layout
+            _keep_values_in_registers(ll_module, self._codegen)
         else:
             super()._optimize_functions(ll_module)
 
@@ -211,6 +218,19 @@ class _Library(_library):  # type: ignore[misc]
         self._environments = tuple(found.values())
 
 
+def _keep_values_in_registers(module: Any, codegen: Any) -> None:
+    """Prepare functions for the passes over the module, which drop counts of references before they do all the rest.
+
+    Numba optimises each function here as thoroughly as the module afterwards. One of these passes is all that the first
+    of those need: of a function that is entered by one other, the rest would be done twice.
+    """
+    builder = codegen._pass_builder()
+    for function in module.functions:
+        passes = llvm.create_new_function_pass_manager()
+        passes.add_sroa_pass()
+        passes.run(function, builder)
+
+
 _create: Callable[..., Any] = JITCPUCodegen.create_library
 _compile_once: Callable[..., Any] = BaseContext.compile_subroutine
 _compile: Callable[..., Any] = BaseContext._compile_subroutine_no_cache
@@ -222,6 +242,7 @@ def _create_library(self: Any, name: str, **options: Any) -> Any:
     library = _create(self, name, **options)
     top = ConfigStack.top_or_none()
     library.is_linked_only = type(top) is LinkedFlags and not top.is_recursive
+    library.is_emitted = type(top) is _EmittedFlags
     return library
 
 

@@ -26,6 +26,8 @@ from zygote_py.numba_adapter.base import (
     is_constant,
     is_ours,
     options_within,
+    propagating_changes,
+    quick_liveness,
     statements,
     translate_error,
 )
@@ -242,7 +244,7 @@ class _TypeInference(compiler.CompilerBase):
         (pipeline,) = self.define_pipelines()
         self.state.captures = Captures()
         keep_writes()
-        with typed_only(self.state.flags):
+        with typed_only(self.state.flags), propagating_changes(), quick_liveness():
             pipeline.run(self.state)
 
 
