@@ -1,8 +1,8 @@
 """Numba's class that lowers a function, for emitted functions.
 
 Variables are values of LLVM's where they can be (`registers`), elements of arrays are read and written without a copy
-of the array's structure (`elements`), and the implementation of an operator is looked up once for operands of the same
-types.
+of the array's structure (`elements`), loops over ranges count with numbers alone (`ranges`), and the implementation of
+an operator is looked up once for operands of the same types.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from zygote_py.numba_adapter.base import (
 from zygote_py.numba_adapter.base.internals import Lower, NativeLowering, eh, ir, register_pass
 from zygote_py.numba_adapter.emitted.elements import Fields, address, fields_of, is_element
 from zygote_py.numba_adapter.emitted.native_calls import native_call
+from zygote_py.numba_adapter.emitted.ranges import RangeLoops
 from zygote_py.numba_adapter.emitted.registers import kept_in_registers
 from zygote_py.numba_adapter.types import WithClasses
 
@@ -34,6 +35,7 @@ class EmittedLower(_Lower):  # type: ignore[misc]
     def init(self) -> None:
         """Prepare."""
         self._counts: dict[Any, bool] = {}  # whether values of a type count references
+        self._loops: RangeLoops | None = None
         super().init()
         self._implementations: dict[Any, Any] = {}
         self._fields: dict[str, Fields] = {}
@@ -45,6 +47,7 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         kept = kept_in_registers(self.blocks, lambda name: self._counts_references(self.typeof(name)))
         self._singly_assigned_vars = kept
         self._blk_local_varmap: dict[str, Any] = {}
+        self._loops = RangeLoops(self.blocks, kept, self.typeof)
 
     def _counts_references(self, kind: Any) -> bool:
         found = self._counts.get(kind)
@@ -92,6 +95,11 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         self.debuginfo.mark_location(self.builder, self.loc.line)
         self.notify_loc(self.loc)
         self.lower_setitem(inst.target, inst.index_var, inst.value, self.fndesc.calltypes[inst])
+
+    def lower_assign(self, ty: Any, inst: Any) -> Any:
+        """Return the value that a statement assigns."""
+        found = None if self._loops is None else self._loops.lower(self, inst)
+        return super().lower_assign(ty, inst) if found is None else found
 
     def _is_element(self, array: Any, index: Any) -> bool:
         return index is not None and is_element(self.typeof(array.name), self.typeof(index.name))

@@ -8,6 +8,9 @@ called through three others is optimised four times, and three of the four piece
 the compilation of an emitted function, Numba's own implementations of functions, and the emitted functions that it
 calls, stop before that. Machine code is made of one later if its address is needed. Recursive functions, which are
 called by their addresses, are compiled as otherwise.
+
+Numba also optimises each function by itself, before all is linked and optimised together. For the wrappers of an
+emitted function the second is enough.
 """
 
 from __future__ import annotations
@@ -35,6 +38,7 @@ from zygote_py.numba_adapter.linking.helper_store import begin_helpers, find, ke
 
 _HASH = hash(compiler.Flags())  # that of all flags: only the names of options count in it
 _UNRESOLVED = ".numba.unresolved"
+_WRAPPERS = ("wrapper", "cfunc_wrapper")  # Numba's names of the modules
 _ENVIRONMENT = "_ZN08NumbaEnv"
 
 
@@ -46,6 +50,10 @@ class LinkedFlags(compiler.Flags):
         # No options, since the name of a function depends on these: in a recursion it must be the same.
         self.is_recursive: bool = getattr(given, "is_recursive", False)
         self.is_helper: bool = getattr(given, "is_helper", False)  # or within one, which is kept with it
+
+    def __eq__(self, other: object) -> bool:
+        # What is compiled for the user's own functions, which Numba may cache, is never what emitted functions link.
+        return isinstance(other, LinkedFlags) and bool(super().__eq__(other))
 
     def __hash__(self) -> int:
         # Those of functions that are linked only are never equal to others, and looked up as often.
@@ -157,7 +165,7 @@ class _Library(_library):  # type: ignore[misc]
     """The code of a function, which may be linked into others only."""
 
     is_linked_only = False
-    is_emitted = False
+    is_emitted = False  # whether a function in it is the one by which an emitted module is entered
     _is_bare = False  # whether it has neither been optimised nor compiled
     _environments: tuple[Any, ...] = ()  # those that its machine code refers to
     _linked: tuple[Any, ...] = ()
@@ -193,7 +201,8 @@ class _Library(_library):  # type: ignore[misc]
         return super().get_pointer_to_function(name)
 
     def _optimize_functions(self, ll_module: Any) -> None:
-        if self.is_linked_only:  # they are optimised where they are linked
+        if self.is_linked_only or (self.is_emitted and ll_module.name in _WRAPPERS):
+            # They are optimised with what they are linked with.
             ll_module.data_layout = self._codegen._data_layout
         elif self.is_emitted and config.OPT != 0:
             ll_module.data_layout = self._codegen._data_layout
