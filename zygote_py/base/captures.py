@@ -56,7 +56,7 @@ PARTS = ("__code__", "__defaults__", "__kwdefaults__")  # of a function, that ma
 
 
 def is_observed(func: Any) -> bool:
-    """Return whether the captured variables of a function may change: not if this package wrote the function, or contains it."""
+    """Return whether the captured variables of a function may change: not if this package wrote or contains it."""
     namespace = func.__globals__
     return OURS not in namespace and not (namespace.get("__name__") or "").startswith(_LIBRARY)
 
