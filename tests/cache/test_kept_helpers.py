@@ -140,6 +140,26 @@ def test_callers_that_numba_caches_find_their_helpers(process):
     assert json.loads(process.text(program).splitlines()[-1]) == [[1.0, 1.5], 0]
 
 
+def test_functions_within_a_helper_are_found_by_no_other_code(process):
+    program = """
+        from zygote_py import hessian
+
+        def loss(x):
+            return np.linalg.cholesky(np.outer(x, x) + 2.0 * np.eye(3))[1, 0]
+
+        x = np.array([0.4, -0.3, 0.7])
+        gradient(loss)(x)  # keeps a helper that contains the solution of a system, with fewer arguments
+        df = hessian(loss)
+        show(df, df(x))
+    """
+    for _ in range(2):
+        _, _, (found,) = json.loads(process.text(program))
+        a, b = 0.4, -0.3  # loss = a b (a^2 + 2)^-1/2
+        root = (a * a + 2.0) ** 0.5
+        expected = [[-6.0 * a * b / root**5, 2.0 / root**3, 0.0], [2.0 / root**3, 0.0, 0.0], [0.0, 0.0, 0.0]]
+        np.testing.assert_allclose(found, expected, atol=1e-14)
+
+
 def test_what_the_user_caches_does_not_need_this_package(process):
     process.write(
         "user.py",

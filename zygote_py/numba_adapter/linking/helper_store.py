@@ -210,6 +210,10 @@ def _machine_code(key: str, result: Any, module: Any) -> bytes | None:
         return None
     if any(each.name.startswith((_ENVIRONMENT, _ADDRESS)) for each in module.global_variables):
         return None  # it asks for Python objects
+    # A function within may have other arguments than before, and would be taken for another module's of the same name.
+    for number, each in enumerate((*module.functions, *module.global_variables)):
+        if each.linkage in _LOCAL:
+            each.name = f"{_SYMBOL}{key}.{number}"
     module.verify()
     return bytes(codegen._tm.emit_object(module))
 
