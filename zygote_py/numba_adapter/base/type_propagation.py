@@ -22,6 +22,7 @@ from numba import types
 from zygote_py.numba_adapter.base.internals import typeinfer
 
 _FIXED: tuple[Any, ...] = (types.Function, types.NumberClass, types.BoundFunction)
+_module: Any = typeinfer
 _network: Any = typeinfer.ConstraintNetwork
 
 
@@ -101,9 +102,9 @@ def _is_certain(type_: Any) -> bool:
 @contextmanager
 def propagating_changes() -> Iterator[None]:
     """Within this, functions are typed so."""
-    given = typeinfer.ConstraintNetwork, typeinfer.TypeVarMap
-    typeinfer.ConstraintNetwork, typeinfer.TypeVarMap = _Network, _TypeVars
+    given = _module.ConstraintNetwork, _module.TypeVarMap
+    _module.ConstraintNetwork, _module.TypeVarMap = _Network, _TypeVars
     try:
         yield
     finally:
-        typeinfer.ConstraintNetwork, typeinfer.TypeVarMap = given
+        _module.ConstraintNetwork, _module.TypeVarMap = given
