@@ -114,6 +114,63 @@ def test_variables(f):
     assert after.alloc - before.alloc == after.free - before.free
 
 
+def counted(start, stop, step):
+    found = [0]
+    for i in range(stop):
+        found.append(i)
+        i += 7
+        if len(found) > 20:
+            break
+    for i in range(start, stop):
+        if len(found) > 40:
+            break
+        for j in range(i, start - 3, -1):
+            found.append(100 * i + j)
+            if j < i - 2:
+                break
+        else:
+            found.append(-1)
+    for i in range(start, stop, step):
+        found.append(i)
+        if len(found) > 80:
+            break
+    last = -5
+    for last in range(stop, start, -1):
+        found.append(last)
+        if len(found) > 100:
+            break
+    twice = range(start, stop)
+    total = len(twice)
+    for i in twice:
+        for j in twice:
+            total += i - 2 * j
+            if total > 1000 or total < -1000:
+                return found, total, last
+    return found, total, last
+
+
+EXTREME = 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [(0, 4, 1), (3, 3, -1), (5, -2, -2), (-3, 2, 3), (EXTREME - 2, EXTREME, 1), (-EXTREME - 1, -EXTREME + 1, 1)],
+    ids=repr,
+)
+def test_ranges(bounds):
+    compiled = numba.njit(counted, pipeline_class=EmittedPipeline)
+    assert compiled(*bounds) == numba.njit(counted)(*bounds)
+    for kind in (np.int32, np.int8):
+        if max(map(abs, bounds)) < 100:
+            assert compiled(*map(kind, bounds)) == counted(*bounds)
+
+
+def test_a_range_without_a_step():
+    compiled = numba.njit(counted, pipeline_class=EmittedPipeline)
+    with pytest.raises(ValueError, match="must not be zero"):
+        compiled(0, 3, 0)
+
+
 def element(a, i, value):
     before = a[i]
     a[i] = value
