@@ -46,28 +46,29 @@ def _is_simple(kind: Type) -> bool:
     return isinstance(kind, types.List) and (is_scalar(kind.dtype) or isinstance(kind.dtype, types.Array))
 
 
-_Key = tuple[Block, frozenset[Block]]
+_Key = tuple[Block, frozenset[tuple[Block, ops.Op]]]
 
 
 def _changes(stack: Instr, found: Sequence[Use], home: dict[Value, Block]) -> _Key | None:
-    """Return the block in which a stack is made, and those in which it changes; None if more is done with it."""
-    blocks = []
+    """Return the block in which a stack is made, and those in which it changes, how; None if more is done with it."""
+    changes: list[tuple[Block, ops.Op]] = []
     for use in found:
         user = use.user
         if not isinstance(user, Instr) or user.op not in (ops.push, ops.pop) or stack in user.args[1:]:
             return None
-        blocks.append(home[user])
-    return (home[stack], frozenset(blocks)) if blocks and len(set(blocks)) == len(blocks) else None
+        changes.append((home[user], user.op))
+    is_once = len({block for block, _ in changes}) == len(changes)
+    return (home[stack], frozenset(changes)) if changes and is_once else None
 
 
 def _join(stacks: Sequence[Instr], key: _Key) -> None:
     """Let the first of these stacks hold tuples of what all of them hold."""
-    made, blocks = key
+    made, changes = key
     places = {stack: number for number, stack in enumerate(stacks)}
     kind = types.Tuple(tuple(stack.type.dtype for stack in stacks))  # type: ignore[attr-defined]
     joined = Instr(ops.stack, (), _list_of(kind), "records", stacks[0].loc)
     made.instrs = [joined if instr is stacks[0] else instr for instr in made.instrs if instr not in stacks[1:]]
-    for block in blocks:
+    for block, _ in changes:
         _change(block, joined, places)
 
 

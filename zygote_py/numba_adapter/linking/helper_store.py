@@ -21,6 +21,7 @@ import copy
 import functools
 import hashlib
 import pickle
+import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -116,15 +117,13 @@ def _option(option: tuple[str, Any]) -> str:
 
 
 def _described(function: Any) -> str:
-    try:
-        known: str = function.__dict__[_DIGEST]
-    except KeyError:
-        known = hashlib.sha256(repr(words_of(function)).encode()).hexdigest()
-        function.__dict__[_DIGEST] = known
+    known = _digests.get(function)
+    if known is None:
+        known = _digests[function] = hashlib.sha256(repr(words_of(function)).encode()).hexdigest()
     return known
 
 
-_DIGEST = "_zygote_py_content"
+_digests: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
 
 def find(key: str) -> Any:

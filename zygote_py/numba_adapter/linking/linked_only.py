@@ -36,7 +36,7 @@ from zygote_py.numba_adapter.base.internals import (
 )
 from zygote_py.numba_adapter.linking.helper_store import begin_helpers, find, keep, key_of
 
-_settings: Any = config
+_config: Any = config
 _HASH = hash(compiler.Flags())  # that of all flags: only the names of options count in it
 _UNRESOLVED = ".numba.unresolved"
 _WRAPPERS = ("wrapper", "cfunc_wrapper")  # Numba's names of the modules
@@ -205,7 +205,7 @@ class _Library(_library):  # type: ignore[misc]
         if self.is_linked_only or (self.is_emitted and ll_module.name in _WRAPPERS):
             # They are optimised with what they are linked with.
             ll_module.data_layout = self._codegen._data_layout
-        elif self.is_emitted and _settings.OPT != 0:
+        elif self.is_emitted and _config.OPT != 0:
             ll_module.data_layout = self._codegen._data_layout
             _keep_values_in_registers(ll_module, self._codegen)
         else:
