@@ -77,7 +77,7 @@ def link_callees(dispatcher: Any) -> None:
     dispatcher._compiler._customize_flags = customized
 
 
-def link_only(dispatcher: Any, *, is_helper: bool = False) -> None:
+def link_only(dispatcher: Any, *, is_helper: bool = False, is_kept: bool = True) -> None:
     """Let a dispatcher be linked only where it is compiled within an emitted function, and keep it on disk.
 
     What a helper calls, one of Numba's own functions as a rule, is kept with it, and not by itself.
@@ -108,8 +108,9 @@ def link_only(dispatcher: Any, *, is_helper: bool = False) -> None:
 
     dispatcher._compiler._customize_flags = customized
     vars(dispatcher)["add_overload"] = adding
-    vars(dispatcher)["_cache"] = _Kept(dispatcher)
-    dispatcher._compiler._compile_core = functools.partial(_compiled_callee, dispatcher._compiler)
+    if is_kept:
+        vars(dispatcher)["_cache"] = _Kept(dispatcher)
+        dispatcher._compiler._compile_core = functools.partial(_compiled_callee, dispatcher._compiler)
 
 
 class _Kept(_Cache):
