@@ -169,12 +169,11 @@ def test_what_the_user_caches_does_not_need_this_package(process):
 
         @njit(cache=True)
         def own(z):
-            return np.linalg.inv(np.array([[z, 1.0], [2.0, 5.0]])) @ np.array([np.arcsin(z), np.arctan(z)])
+            return np.arcsin(z) + np.arctan(z)
 
         def loss(x):
             z = x + 1j
-            found = np.linalg.inv(np.array([[z, 1.0], [2.0, 5.0]])) @ np.array([np.arcsin(z), np.arctan(z)])
-            return np.abs(found[0])
+            return np.abs(np.arcsin(z) + np.arctan(z))
         """,
     )
     process.text("from user import *\ngradient(loss)(0.3)\nown(0.3 + 1j)", NUMBA_CACHE_DIR=str(process.folder / "own"))

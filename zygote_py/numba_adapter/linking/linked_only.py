@@ -52,10 +52,6 @@ class LinkedFlags(compiler.Flags):
         self.is_recursive: bool = getattr(given, "is_recursive", False)
         self.is_helper: bool = getattr(given, "is_helper", False)  # or within one, which is kept with it
 
-    def __eq__(self, other: object) -> bool:
-        # What is compiled for the user's own functions, which Numba may cache, is never what emitted functions link.
-        return isinstance(other, LinkedFlags) and bool(super().__eq__(other))
-
     def __hash__(self) -> int:
         # Those of functions that are linked only are never equal to others, and looked up as often.
         return _HASH + bool(self._values.get("no_compile"))
