@@ -104,7 +104,7 @@ class RangeLoops:
 
 
 def _part_of(value: Any, roles: Mapping[str, object]) -> int | None:
-    """Return which part of a pair a value is, and None if it is none."""
+    """Return which part of a pair a value is, and None if it is not one."""
     is_part = isinstance(value, ir.Expr) and value.op in _PARTS and value.value.name in roles
     return _PARTS[value.op] if is_part else None
 
