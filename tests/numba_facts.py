@@ -16,9 +16,7 @@ import numba
 import numpy as np
 from numba import types
 
-from zygote_py.numba_adapter.base import (
-    internals,
-)
+from zygote_py.numba_adapter.base import internals
 
 HEAD = """\
 # Private parts of Numba

@@ -114,7 +114,8 @@ def test_it_works_without_a_place(process, how):
     assert sum(path.stat().st_size for path in process.files("")) <= 20_000
 
 
-def test_callers_that_numba_caches_find_their_helpers(process):
+@pytest.mark.parametrize("is_read", [False, True], ids=["compiled", "read"])
+def test_callers_that_numba_caches_find_their_helpers(process, is_read):
     process.write("model.py", "import numpy as np\ndef loss(s, e):\n    return np.dot(e, np.linalg.solve(s, e))\n")
     process.write(
         "user.py",
@@ -128,6 +129,13 @@ def test_callers_that_numba_caches_find_their_helpers(process):
             return zg.gradient(loss, wrt="e")(s, e)
         """,
     )
+    if is_read:  # the derivative is not compiled in the process that compiles its caller
+        process.text(
+            """
+            from model import loss
+            gradient(loss, wrt="e")(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([1.0, 3.0]))
+            """
+        )
     program = """
         from user import slope
         found = slope(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([1.0, 3.0]))
@@ -169,11 +177,13 @@ def test_what_the_user_caches_does_not_need_this_package(process):
 
         @njit(cache=True)
         def own(z):
-            return np.arcsin(z) + np.arctan(z)
+            matrix = np.array([[z, 1.0 + 0j], [2.0 + 0j, 5.0 + 0j]])
+            return np.linalg.inv(matrix) @ np.array([np.arcsin(z), np.arctan(z)])
 
         def loss(x):
             z = x + 1j
-            return np.abs(np.arcsin(z) + np.arctan(z))
+            matrix = np.array([[z, 1.0 + 0j], [2.0 + 0j, 5.0 + 0j]])
+            return np.abs((np.linalg.inv(matrix) @ np.array([np.arcsin(z), np.arctan(z)]))[0])
         """,
     )
     process.text("from user import *\ngradient(loss)(0.3)\nown(0.3 + 1j)", NUMBA_CACHE_DIR=str(process.folder / "own"))

@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.numba_facts import FACTS, page
-from zygote_py.numba_adapter.base import (
-    internals,
-)
+from zygote_py.numba_adapter.base import internals
 
 pytestmark = pytest.mark.compiled
 

@@ -19,9 +19,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py.numba_adapter.base import (
-    refreshed_context,
-)
+from zygote_py.numba_adapter.base import refreshed_context
 from zygote_py.numba_adapter.base.internals import cpu_target
 
 MODULES: dict[str, ModuleType] = {

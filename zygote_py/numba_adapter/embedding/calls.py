@@ -25,14 +25,7 @@ from numba import types
 
 from zygote_py.adjoints import DifferentiationError, refuse
 from zygote_py.ir import Loc, Type
-from zygote_py.numba_adapter.base import (
-    definition,
-    fresh,
-    held_by,
-    is_constant,
-    loc_of,
-    originals,
-)
+from zygote_py.numba_adapter.base import definition, fresh, held_by, is_constant, loc_of, originals
 from zygote_py.numba_adapter.base.internals import (
     Rewrite,
     ir,

@@ -14,13 +14,9 @@ from typing import Any
 import numba
 from numba import types
 
-from zygote_py.numba_adapter.base import (
-    IRPass,
-)
+from zygote_py.numba_adapter.base import IRPass
 from zygote_py.numba_adapter.base.internals import ir
-from zygote_py.numba_adapter.linking import (
-    link_only,
-)
+from zygote_py.numba_adapter.linking import link_only
 
 
 def _add_to_vector(target: Any, change: Any) -> None:

@@ -28,9 +28,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from zygote_py.numba_adapter.base import (
-    IRPass,
-)
+from zygote_py.numba_adapter.base import IRPass
 from zygote_py.numba_adapter.base.internals import impl_ret_borrowed, ir, signature
 
 _HARMLESS = frozenset(

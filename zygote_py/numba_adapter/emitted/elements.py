@@ -12,9 +12,7 @@ from typing import Any
 
 from numba import types
 
-from zygote_py.numba_adapter.base import (
-    internals,
-)
+from zygote_py.numba_adapter.base import internals
 from zygote_py.numba_adapter.base.internals import cgutils
 
 _TUPLE: Any = types.BaseTuple

@@ -10,10 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from zygote_py.numba_adapter.base import (
-    internals,
-    quick_liveness,
-)
+from zygote_py.numba_adapter.base import internals, quick_liveness
 from zygote_py.numba_adapter.base.internals import (
     GenericRewrites,
     InlineClosureLikes,

@@ -12,9 +12,7 @@ from typing import Any
 
 from numba import types
 
-from zygote_py.numba_adapter.base import (
-    internals,
-)
+from zygote_py.numba_adapter.base import internals
 from zygote_py.numba_adapter.base.internals import Lower, NativeLowering, eh, ir, register_pass
 from zygote_py.numba_adapter.emitted.elements import Fields, address, fields_of, is_element
 from zygote_py.numba_adapter.emitted.native_calls import native_call

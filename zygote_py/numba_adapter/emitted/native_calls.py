@@ -15,9 +15,7 @@ import llvmlite.ir as llvm
 import numpy as np
 from numba import types
 
-from zygote_py.numba_adapter.base import (
-    internals,
-)
+from zygote_py.numba_adapter.base import internals
 from zygote_py.numba_adapter.base.internals import ConfigStack, cgutils, npydecl, signature
 from zygote_py.numba_adapter.emitted.elements import SCALARS
 

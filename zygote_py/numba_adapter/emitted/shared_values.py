@@ -15,9 +15,7 @@ import inspect
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from zygote_py.numba_adapter.base import (
-    IRPass,
-)
+from zygote_py.numba_adapter.base import IRPass
 from zygote_py.numba_adapter.base.internals import ir
 from zygote_py.numba_adapter.base.ir_walks import used_by
 from zygote_py.numba_adapter.emitted.linear_ssa import with_names

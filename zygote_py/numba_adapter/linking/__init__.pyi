@@ -11,6 +11,7 @@ from .helper_store import (
     environment_named as environment_named,
     is_loaded as is_loaded,
     keep_helpers as keep_helpers,
+    result_of as result_of,
 )
 from .kept_writes import keep_writes as keep_writes
 from .linked_only import link_callees as link_callees, link_only as link_only

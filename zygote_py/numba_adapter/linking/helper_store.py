@@ -3,12 +3,12 @@
     keep_helpers(lambda: Helpers(folder, "Numba 0.68.1, NumPy 2.4.6, ..."))
 
 Numba writes NumPy's functions in Python and compiles them anew in each process, which takes longer than anything else
-that an emitted function with linear algebra needs. What emitted functions call directly is kept here, functions of
-emitted modules as well: by what it is made of (`function_content.py`), the types of its arguments, the flags, the
-machine and the versions of everything.
+that an emitted function with linear algebra needs. What emitted functions call of these directly is kept here, and so
+are the helpers of this package that emitted modules contain: by what they are made of (`function_content.py`), the
+types of their arguments, the flags, the machine and the versions of everything.
 
-A large one is machine code, which is called; LLVM would not inline it either. A small one is kept before it is
-optimised, and linked into its callers as always, so that they are the same functions with this store and without.
+A large one is machine code, which is called; LLVM would seldom inline it. A small one is kept before it is optimised,
+and linked into its callers as always, so that they are the same functions with this store and without.
 
 A symbol of a large one is the name of its file. Code on disk that calls it carries a `_Needed`, which loads the file
 before the code itself is loaded, or raises OSError: to Numba a missing file, upon which it compiles.
@@ -37,7 +37,7 @@ from zygote_py.numba_adapter.base.internals import (
 )
 from zygote_py.numba_adapter.linking.function_content import Unknown, words_of, words_of_type
 
-_MOST_INLINED = 100  # instructions: LLVM does not inline larger functions into several callers
+_MOST_INLINED = 100  # instructions, about twice those of the largest function that LLVM inlines anywhere
 _SYMBOL = "zygote_py_helper_"
 _UNRESOLVED = ".numba.unresolved"
 _ENVIRONMENT = "_ZN08NumbaEnv"
@@ -237,35 +237,44 @@ def _read(key: str, data: bytes) -> Any:
         library._reload_init.update(_Needed(each) for each in needed if each.startswith(_SYMBOL))
     except Exception:  # of any kind: a file may hold anything
         return None
-    made = []
-    for name, constants in environments:
-        made.append(environment_named(name, constants))
-    result = CompileResult(  # type: ignore[call-arg]
+    made = tuple(environment_named(name, constants) for name, constants in environments)
+    _loaded[key] = found = result_of(library, description, signature, made)
+    return found
+
+
+def result_of(
+    library: Any,
+    description: Any,
+    signature: Any,
+    environments: tuple[Any, ...],
+    entry_point: Any = None,
+    environment: Any = None,
+) -> Any:
+    """Return what Numba would have returned for a function whose code was read."""
+    return CompileResult(  # type: ignore[call-arg]
         typing_context=cpu_target.typing_context,
-        target_context=context,
-        entry_point=None,
+        target_context=cpu_target.target_context,
+        entry_point=entry_point,
         typing_error=None,
         type_annotation="",
         signature=signature,
         library=library,
         call_helper=None,
-        environment=None,
+        environment=environment,
         metadata=None,
         lifted=(),
         fndesc=description,
         objectmode=False,
-        reload_init=[],
-        referenced_envs=tuple(made),
+        reload_init=list(library._reload_init),
+        referenced_envs=environments,
     )
-    _loaded[key] = result
-    return result
 
 
 def environment_named(name: str, constants: list[object]) -> Any:
     """Return the environment of a symbol, which is made if there is none."""
     environment = lookup_environment(name)
     if environment is None:
-        environment = Environment({"__name__": None})
+        environment = Environment({"__name__": __name__})  # a module that can be imported, as callers are written too
         environment.consts.extend(constants)
         environment.env_name = name
         Environment._memo[name] = environment
@@ -321,6 +330,11 @@ class _Needed:
 
     def __reduce__(self) -> Any:
         return _load_needed, (self.symbol,)
+
+
+def is_kept(library: Any) -> bool:
+    """Return whether a library cannot do without helpers on disk."""
+    return any(type(each) is _Needed for each in library._reload_init)
 
 
 def are_helpers(loaded_before: Iterable[object]) -> bool:

@@ -34,7 +34,7 @@ from zygote_py.numba_adapter.base.internals import (
     config,
     lookup_environment,
 )
-from zygote_py.numba_adapter.linking.helper_store import begin_helpers, find, keep, key_of
+from zygote_py.numba_adapter.linking.helper_store import begin_helpers, find, is_kept, keep, key_of
 
 _config: Any = config
 _HASH = hash(compiler.Flags())  # that of all flags: only the names of options count in it
@@ -73,12 +73,21 @@ def link_callees(dispatcher: Any) -> None:
     dispatcher._compiler._customize_flags = customized
 
 
-def link_only(dispatcher: Any, *, is_helper: bool = False, is_kept: bool = True) -> None:
+def link_only(dispatcher: Any, *, is_helper: bool = False, is_stored: bool = True) -> None:
     """Let a dispatcher be linked only where it is compiled within an emitted function, and keep it on disk.
 
     What a helper calls, one of Numba's own functions as a rule, is kept with it, and not by itself.
     """
     given, add = dispatcher._compiler._customize_flags, dispatcher.add_overload
+    compile_for = dispatcher.compile
+
+    def compiling(sig: Any) -> Any:
+        """Compile; what is kept on disk is not for the user's own functions, which Numba may keep elsewhere."""
+        top, known = ConfigStack.top_or_none(), dispatcher.overloads
+        arguments = tuple(getattr(sig, "args", sig))
+        if (top is None or type(top) is compiler.Flags) and arguments in known and is_kept(known[arguments].library):
+            del known[arguments]
+        return compile_for(sig)
 
     def customized(flags: Any) -> Any:
         flags = given(flags)
@@ -103,8 +112,8 @@ def link_only(dispatcher: Any, *, is_helper: bool = False, is_kept: bool = True)
         dispatcher.overloads[tuple(result.signature.args)] = result
 
     dispatcher._compiler._customize_flags = customized
-    vars(dispatcher)["add_overload"] = adding
-    if is_kept:
+    vars(dispatcher).update(add_overload=adding, compile=compiling)
+    if is_stored:
         vars(dispatcher)["_cache"] = _Kept(dispatcher)
         dispatcher._compiler._compile_core = functools.partial(_compiled_callee, dispatcher._compiler)
 

@@ -16,9 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from zygote_py.numba_adapter.base import (
-    IRPass,
-)
+from zygote_py.numba_adapter.base import IRPass
 from zygote_py.numba_adapter.base.internals import Interpreter, TraceRunner, ir
 from zygote_py.numba_adapter.types import Undefined
 

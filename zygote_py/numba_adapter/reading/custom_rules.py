@@ -39,9 +39,7 @@ from numba import types
 from zygote_py.adjoints import DifferentiationError, refuse
 from zygote_py.base import MADE, CustomRule, define, name_of, place_of, python_function, statements as st
 from zygote_py.ir import Loc, Type, components_of, with_components, writable
-from zygote_py.numba_adapter.base import (
-    runtime_type,
-)
+from zygote_py.numba_adapter.base import runtime_type
 from zygote_py.numba_adapter.base.internals import errors, models
 from zygote_py.numba_adapter.embedding.custom_calls import (
     CustomRuleType,

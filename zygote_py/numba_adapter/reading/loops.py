@@ -31,16 +31,7 @@ from typing import Any
 from numba import literal_unroll
 
 from zygote_py.adjoints import refuse
-from zygote_py.numba_adapter.base import (
-    IRPass,
-    assigned,
-    definition,
-    loc_of,
-    originals,
-    place_of,
-    rewrite,
-    statements,
-)
+from zygote_py.numba_adapter.base import IRPass, assigned, definition, loc_of, originals, place_of, rewrite, statements
 from zygote_py.numba_adapter.base.internals import ir
 from zygote_py.numba_adapter.types import FunctionHandleType, StandIn
 

@@ -49,10 +49,7 @@ from zygote_py.numba_adapter.base.internals import (
     ir,
 )
 from zygote_py.numba_adapter.embedding.transforms import Form, as_callees, type_of_form
-from zygote_py.numba_adapter.linking import (
-    keep_writes,
-    typed_only,
-)
+from zygote_py.numba_adapter.linking import keep_writes, typed_only
 from zygote_py.numba_adapter.reading.bytecode import TranslateInOrder
 from zygote_py.numba_adapter.reading.captures import Captures, CapturesToArguments, check_modules
 from zygote_py.numba_adapter.reading.custom_rules import choice

@@ -18,11 +18,7 @@ from numba import types
 from zygote_py.adjoints import refuse
 from zygote_py.base import LEFT, leads_out, statements as st, through_trampolines
 from zygote_py.ir import Loc, Type
-from zygote_py.numba_adapter.base import (
-    definition_of,
-    loc_of,
-    statements,
-)
+from zygote_py.numba_adapter.base import definition_of, loc_of, statements
 from zygote_py.numba_adapter.base.internals import eh, ir
 from zygote_py.numba_adapter.reading.captures import Captures
 from zygote_py.numba_adapter.reading.custom_rules import function_of_given

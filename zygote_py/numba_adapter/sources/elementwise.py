@@ -23,11 +23,7 @@ from numba import types
 
 from zygote_py.base import OURS, define
 from zygote_py.ir import Type
-from zygote_py.numba_adapter.base import (
-    Decoration,
-    misfit_text,
-    semantic,
-)
+from zygote_py.numba_adapter.base import Decoration, misfit_text, semantic
 from zygote_py.numba_adapter.base.internals import GUFunc, errors, npydecl, numpy_support, parse_signature
 from zygote_py.numba_adapter.sources.python_sources import Kernel, ResolvedFunction, fresh, python_source
 

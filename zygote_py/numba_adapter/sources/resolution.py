@@ -16,12 +16,7 @@ from numba import types
 
 from zygote_py.base import caller
 from zygote_py.ir import Type
-from zygote_py.numba_adapter.base import (
-    Decoration,
-    chosen,
-    misfit_text,
-    semantic,
-)
+from zygote_py.numba_adapter.base import Decoration, chosen, misfit_text, semantic
 from zygote_py.numba_adapter.base.internals import CFunc, DUFunc, GUFunc, StencilFunc, cpu_target, errors
 from zygote_py.numba_adapter.sources.elementwise import find_in_gufunc, find_in_ufunc
 from zygote_py.numba_adapter.sources.python_sources import (

@@ -25,12 +25,7 @@ from numba import types
 from zygote_py.adjoints import refuse
 from zygote_py.base import MADE, OURS, define
 from zygote_py.ir import Type
-from zygote_py.numba_adapter.base import (
-    Decoration,
-    definition,
-    loc_of,
-    rewrite,
-)
+from zygote_py.numba_adapter.base import Decoration, definition, loc_of, rewrite
 from zygote_py.numba_adapter.base.internals import errors, ir, ir_utils, numpy_support
 from zygote_py.numba_adapter.sources.python_sources import Kernel, ResolvedFunction, fresh, python_source
 

@@ -11,17 +11,13 @@ from collections.abc import Callable, Sequence
 from numba import types
 
 from zygote_py.ir import Type
-from zygote_py.numba_adapter.base import (
-    refreshed_context,
-)
+from zygote_py.numba_adapter.base import refreshed_context
 from zygote_py.numba_adapter.base.internals import (
     errors,
     get_array_index_type,
     global_compiler_lock,
 )
-from zygote_py.numba_adapter.linking import (
-    typed_only,
-)
+from zygote_py.numba_adapter.linking import typed_only
 from zygote_py.numba_adapter.target.dispatch import jit_enabled
 
 

@@ -21,13 +21,7 @@ from zygote_py.adjoints import refuse
 from zygote_py.base import structures
 from zygote_py.ir import Type
 from zygote_py.numba_adapter import types as numba_types
-from zygote_py.numba_adapter.base import (
-    is_from_source,
-    is_plainly_decorated,
-    locals_of,
-    signatures_of,
-    unknown,
-)
+from zygote_py.numba_adapter.base import is_from_source, is_plainly_decorated, locals_of, signatures_of, unknown
 from zygote_py.numba_adapter.base.internals import (
     CPUDispatcher,
     Dispatcher,
@@ -36,9 +30,7 @@ from zygote_py.numba_adapter.base.internals import (
     global_compiler_lock,
     numba_typeof,
 )
-from zygote_py.numba_adapter.linking import (
-    number_functions,
-)
+from zygote_py.numba_adapter.linking import number_functions
 
 # Held by all that compile, Numba and this package. A second lock might let two threads wait for each other.
 COMPILER_LOCK: Any = global_compiler_lock

@@ -13,13 +13,9 @@ from numba import types
 from numba.extending import intrinsic
 
 from zygote_py.ir import ops
-from zygote_py.numba_adapter.base import (
-    internals,
-)
+from zygote_py.numba_adapter.base import internals
 from zygote_py.numba_adapter.base.internals import cgutils, signature
-from zygote_py.numba_adapter.linking import (
-    code_text,
-)
+from zygote_py.numba_adapter.linking import code_text
 
 _SPAN = types.UniTuple(types.int64, 2)
 

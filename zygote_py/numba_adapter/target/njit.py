@@ -24,9 +24,7 @@ import numba
 from zygote_py.base import execute
 from zygote_py.ir import Type
 from zygote_py.ir.ops.helpers import HELPERS
-from zygote_py.numba_adapter.base import (
-    time_compilation,
-)
+from zygote_py.numba_adapter.base import time_compilation
 from zygote_py.numba_adapter.base.internals import CPUDispatcher, Dispatcher, errors
 from zygote_py.numba_adapter.emitted.passes import EmittedPipeline
 from zygote_py.numba_adapter.linking import (
@@ -112,7 +110,7 @@ class _CalledFromCode(CPUDispatcher):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         known: Any = HELPERS.get(self.py_func.__name__)  # others are optimised with what calls them
-        link_only(self, is_kept=known is not None and code_text(known) == code_text(self.py_func))
+        link_only(self, is_stored=known is not None and code_text(known) == code_text(self.py_func))
         callees.add(self)
 
     def add_overload(self, cres: Any) -> None:

@@ -15,9 +15,7 @@ from numba import types
 from numba.extending import intrinsic, overload
 
 from zygote_py.ir import ops
-from zygote_py.numba_adapter.base import (
-    internals,
-)
+from zygote_py.numba_adapter.base import internals
 
 
 @intrinsic

@@ -27,7 +27,6 @@ from numba import types
 from zygote_py.base import structures
 from zygote_py.numba_adapter.base.internals import (
     AppDirs,
-    CompileResult,
     _Cache,
     imputils,
     lookup_environment,
@@ -41,6 +40,7 @@ from zygote_py.numba_adapter.linking import (
     is_loaded,
     load_together,
     recursive_callees,
+    result_of,
 )
 
 
@@ -244,23 +244,9 @@ def _read(data: bytes, target_context: Any) -> _Holder | None:
         made.append(environment)
         library.codegen.set_env(name, environment)
     own = next((each for each in made if each.env_name == target_context.get_env_name(description)), None)
-    result = CompileResult(  # type: ignore[call-arg]
-        typing_context=target_context.typing_context,
-        target_context=target_context,
-        entry_point=target_context.get_executable(library, description, own),
-        typing_error=None,
-        type_annotation="",
-        signature=signature,
-        library=library,
-        call_helper=None,
-        environment=own,
-        metadata=None,
-        lifted=(),
-        fndesc=description,
-        objectmode=False,
-        reload_init=[],
-        referenced_envs=tuple(made),
-    )
+    library._reload_init.update(start)  # what callers need as well that Numba writes to its own cache
+    entry = target_context.get_executable(library, description, own)
+    result = result_of(library, description, signature, tuple(made), entry, own)
     return _Holder(result, (*made, *others))
 
 

@@ -21,11 +21,7 @@ from numba.extending import NativeValue, box, infer_getattr, register_model, typ
 
 from zygote_py.base import attribute_of_object, member_of_class, structures
 from zygote_py.ir import Type
-from zygote_py.numba_adapter.base import (
-    is_from_source,
-    known_type,
-    runtime_type,
-)
+from zygote_py.numba_adapter.base import is_from_source, known_type, runtime_type
 from zygote_py.numba_adapter.base.internals import (
     AttributeTemplate,
     CPUDispatcher,

@@ -22,10 +22,7 @@ from numba.extending import NativeValue, typeof_impl, unbox
 
 from zygote_py.base import Ignored, given_for, structures
 from zygote_py.ir import Type, leaf_types
-from zygote_py.numba_adapter.base import (
-    is_as_undecorated,
-    is_from_source,
-)
+from zygote_py.numba_adapter.base import is_as_undecorated, is_from_source
 from zygote_py.numba_adapter.base.internals import Dispatcher
 from zygote_py.numba_adapter.sources.python_sources import WITH_SOURCE
 from zygote_py.numba_adapter.types.callables import CallableType

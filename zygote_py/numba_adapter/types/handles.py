@@ -24,14 +24,7 @@ from numba import types
 from zygote_py.adjoints import DifferentiationError, refuse
 from zygote_py.base import Checkpointed, calling, statements as st
 from zygote_py.ir import Loc, Type, is_helper, leaf_types
-from zygote_py.numba_adapter.base import (
-    Decoration,
-    definition_of,
-    is_from_source,
-    known_type,
-    note_calls,
-    semantic,
-)
+from zygote_py.numba_adapter.base import Decoration, definition_of, is_from_source, known_type, note_calls, semantic
 from zygote_py.numba_adapter.base.internals import cpu_target, errors, signature
 from zygote_py.numba_adapter.sources.python_sources import (
     ResolvedFunction,

@@ -22,9 +22,7 @@ import numpy as np
 
 from zygote_py.base import OURS, arguments_text, captured, free, given_for, parameters_text, structures
 from zygote_py.ir import identifier
-from zygote_py.numba_adapter.base import (
-    known_type,
-)
+from zygote_py.numba_adapter.base import known_type
 from zygote_py.numba_adapter.base.internals import Dispatcher
 from zygote_py.numba_adapter.sources.python_sources import has_source
 
