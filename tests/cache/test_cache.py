@@ -99,6 +99,23 @@ def test_a_second_process_compiles_nothing(process):
     assert "def f_gradient" in process.files(".py")[0].read_text()
 
 
+@pytest.mark.parametrize("how", ["gradient", "hessian"])
+def test_a_second_process_imports_no_compiler(process, how):
+    process.write("model.py", "import math\ndef f(x):\n    return math.sin(x) * x\n")
+    program = f"""
+        from model import f
+        from zygote_py import {how}
+        df = {how}(f)
+        parts = ["zygote_py.emit.target", "zygote_py.frontend.lowered", "zygote_py.numba_adapter.emitted.passes",
+                 "zygote_py.ir.passes", "zygote_py.adjoints.strategies", "numba.np.arraymath"]
+        slope = df(0.0)
+        show(df, slope, np.array([name in sys.modules for name in parts]))
+    """
+    slope = {"gradient": 0.0, "hessian": 2.0}[how]
+    assert process.run(program, anew=True) == (*COMPILED, [slope, [True] * 6])
+    assert process.run(program, anew=True) == (*READ, [slope, [False] * 6])
+
+
 def test_a_second_process_reads_the_gradient_of_the_lotka_volterra_loss(process):
     program = """
         from zygote_py.cli import demo

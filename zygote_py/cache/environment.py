@@ -16,6 +16,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import llvmlite
+import numba
+import numpy
+
 from zygote_py import numba_adapter
 from zygote_py.base import Capture, custom_rules as given
 from zygote_py.cache.fingerprint import Fingerprint, fingerprint
@@ -57,9 +61,9 @@ def _templates() -> Iterator[object]:
 
 @functools.cache
 def _installed() -> str:
-    names = ("numba", "llvmlite", "numpy", "astor", "scipy")
+    found = [f"{module.__name__} {module.__version__}" for module in (numba, llvmlite, numpy)]
     try:
-        found = [f"{name} {importlib.metadata.version(name)}" for name in names]
+        found += [f"{name} {importlib.metadata.version(name)}" for name in ("astor", "scipy")]
     except importlib.metadata.PackageNotFoundError as error:
         raise NotCacheable(f"the version of {error}") from None
     extensions = sorted(str(each) for each in importlib.metadata.entry_points(group="numba_extensions"))

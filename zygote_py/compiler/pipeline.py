@@ -19,7 +19,7 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints import join, join_halves, refuse
 from zygote_py.adjoints.analysis import Activity, carries_adjoint, is_array, reachable
 from zygote_py.adjoints.routines import Derivatives, make_repeatable
-from zygote_py.base import Names, TypedFunction, captured_type, stage
+from zygote_py.base import Capture, Names, TypedFunction, captured_type, stage
 from zygote_py.compiler.border import (
     give_gradients,
     give_whole,
@@ -49,7 +49,7 @@ from zygote_py.compiler.prepare import (
 from zygote_py.compiler.request import PullbackInterface, Request, make_request, star_of
 from zygote_py.compiler.transforms import CheckedForm, GradientForm, PushForm, TraceForm
 from zygote_py.emit import NJIT, Emitted, emit
-from zygote_py.frontend import Capture, LoweredFunction, lower, lower_typed
+from zygote_py.frontend import LoweredFunction, lower, lower_typed
 from zygote_py.ir import (
     NONE,
     Builder,

@@ -1,5 +1,5 @@
 """Emission: from a function in SSA form to the source of a Python function for Numba or plain Python."""
 
-from zygote_py.emit.target import NJIT, PYTHON, Emitted, Target, emit
+import lazy_loader
 
-__all__ = ["NJIT", "PYTHON", "Emitted", "Target", "emit"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

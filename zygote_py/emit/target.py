@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from zygote_py.base import Names, stage
+from zygote_py.emit.module import Emitted
 from zygote_py.emit.names import Module
 from zygote_py.emit.source import function_text
-from zygote_py.emit.standalone import definitions
 from zygote_py.ir import Function, InternalError, is_identifier, routines_of
 
 
@@ -46,20 +46,6 @@ NJIT = Target("njit", "numba")
 
 def _option(value: object) -> str:
     return f"{{{', '.join(sorted(map(repr, value)))}}}" if isinstance(value, set | frozenset) else repr(value)
-
-
-@dataclass(frozen=True, slots=True)
-class Emitted:
-    """The `source` of a module that defines the function `name`, and the `globals` it needs besides its imports."""
-
-    source: str
-    name: str
-    globals: Mapping[str, object]
-
-    @property
-    def standalone(self) -> str:
-        """The module with definitions of what it needs besides its imports."""
-        return definitions(self.globals) + self.source
 
 
 @stage("emission")
