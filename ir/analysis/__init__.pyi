@@ -22,6 +22,7 @@ from .memory import (
     Order as Order,
     effect as effect,
     is_view as is_view,
+    may_write as may_write,
     reads as reads,
     writes as writes,
 )

@@ -115,6 +115,13 @@ def _effect_of_call(instr: Instr, routine: Routine) -> Effect:
     return Effect.READ if any(has_memory(arg.type) for arg in instr.args) else Effect.PURE
 
 
+def may_write(instr: Instr) -> bool:
+    """Return whether the effect of an instruction is to write."""
+    if isinstance(instr.op, Routine):
+        return _effect_of_call(instr, instr.op) is Effect.WRITE
+    return ops.of(instr.op).effect is Effect.WRITE  # the types of arguments make no other effect to this one
+
+
 def reads(instr: Instr) -> tuple[Operand, ...]:
     """Return the arguments whose memory an instruction reads."""
     if ops.of(instr.op).role is Role.STORE:
@@ -128,7 +135,7 @@ def reads(instr: Instr) -> tuple[Operand, ...]:
 
 def writes(instr: Instr) -> tuple[Operand, ...]:
     """Return the arguments whose memory an instruction may write to."""
-    if effect(instr) is not Effect.WRITE:
+    if not may_write(instr):
         return ()
     record = ops.of(instr.op)
     if record.role in (Role.STORE, Role.APPEND, Role.POP):
@@ -172,6 +179,8 @@ class Memory:
             self._successors[block] = block.successors
             for index, value in enumerate(self._values[block]):
                 self._place[value] = block, index
+                if value.type.__class__ in _NUMBERS and not isinstance(getattr(value, "op", None), Routine):
+                    continue
                 shared = list(_shares(value)) if not self._is_part(value) else []
                 for other in shared:  # a push has no memory itself
                     self._union(value if has_memory(value.type) else shared[0], other)

@@ -55,6 +55,8 @@ from zygote_py.ir import (
 )
 from zygote_py.numba_adapter import DerivedCall
 
+_LARGE = 800  # operations of functions whose directions are taken one by one
+
 
 @stage("differentiation")
 def typed_pushforward(form: PushForm, call: DerivedCall) -> TypedFunction:
@@ -65,7 +67,7 @@ def typed_pushforward(form: PushForm, call: DerivedCall) -> TypedFunction:
     name, wrt, lowered = lowered_on_copies(form, call, kinds, wrt)
     function = lowered.function
     functions = (function, *(each.function for each in routines_of(function)))
-    one_by_one = len(tangents) > 1 and any(map(_is_large, functions))
+    one_by_one = len(tangents) > 1 and _is_large(functions)
     if form.again or one_by_one:
         refuse_draws(function)
     if one_by_one:
@@ -107,9 +109,15 @@ def refuse_draws(
                 raise refuse(message, instr.loc, hint)
 
 
-def _is_large(function: Function) -> bool:
-    """Return whether a function contains operations whose tangents are whole programs: those of linear algebra."""
-    return any(str(getattr(instr.op, "__module__", "")).startswith("numpy.linalg") for instr in function.instrs())
+def _is_large(functions: Sequence[Function]) -> bool:
+    """Return whether the tangents in several directions at once would take long to compile.
+
+    That is so for many operations, and for operations whose tangents are whole programs: those of linear algebra.
+    """
+    instrs = [instr for each in functions for instr in each.instrs()]
+    return len(instrs) > _LARGE or any(
+        str(getattr(instr.op, "__module__", "")).startswith("numpy.linalg") for instr in instrs
+    )
 
 
 def _one_by_one(form: PushForm, name: str, count: int) -> Callable[..., Any]:

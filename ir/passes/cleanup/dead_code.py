@@ -22,10 +22,10 @@ from collections.abc import Collection, Iterable, Iterator
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.analysis import Memory, effect, reach, reads
+from zygote_py.ir.analysis import Memory, may_write, reach, reads
 from zygote_py.ir.building.cfg import drop_unreachable
 from zygote_py.ir.core import Const, Function, Instr, Operand, Value
-from zygote_py.ir.ops import Effect, Role
+from zygote_py.ir.ops import Role
 
 
 def remove_dead_code(function: Function) -> None:
@@ -73,7 +73,7 @@ def _is_local(instr: Instr, memory: Memory, visible: Collection[Value]) -> bool:
 
 def _acts(instr: Instr, python_errors: bool) -> bool:
     is_check = ops.of(instr.op).role is Role.CHECK
-    return is_check or (python_errors and can_raise(instr)) or effect(instr) is Effect.WRITE
+    return is_check or (python_errors and can_raise(instr)) or may_write(instr)
 
 
 def can_raise(instr: Instr) -> bool:

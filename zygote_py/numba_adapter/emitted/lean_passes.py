@@ -6,9 +6,12 @@ the last one counts, before lowering; the others are computed where something as
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from numba import types
+from numba.core import ir
 
 from zygote_py.numba_adapter.base import internals, quick_liveness
 from zygote_py.numba_adapter.base.internals import (
@@ -21,13 +24,15 @@ from zygote_py.numba_adapter.base.internals import (
     RewriteArrayExprs,
     RewriteStringLiteralGetitems,
     RewriteStringLiteralSetitems,
+    TranslateByteCode,
     canonicalize_cfg,
     postproc,
     register_pass,
     rewrite_registry,
 )
 
-_ONLY_LOOK = {RewriteArrayExprs, RewriteStringLiteralGetitems, RewriteStringLiteralSetitems}
+_OF_STRINGS = {RewriteStringLiteralGetitems, RewriteStringLiteralSetitems}
+_ONLY_LOOK = {RewriteArrayExprs, *_OF_STRINGS}
 
 
 def find_lifetimes_later(func_ir: Any) -> None:
@@ -77,6 +82,26 @@ class _GenericRewrites(GenericRewrites):
             return super().run_pass(state)  # type: ignore[no-any-return,no-untyped-call]
 
 
+class _Labels(list[int]):
+    """The places that are jumped to, in which Numba looks up each instruction."""
+
+    def __init__(self, places: Iterable[int]) -> None:
+        super().__init__(places)
+        self._set = set(self)
+
+    def __contains__(self, place: object) -> bool:
+        return place in self._set
+
+
+class _Translation(TranslateByteCode):
+    _name = "zygote_py_Translation"
+
+    def run_pass(self, state: Any) -> bool:
+        """Make the IR of `state` out of its bytecode."""
+        state["bc"].labels = _Labels(state["bc"].labels)
+        return super().run_pass(state)  # type: ignore[no-any-return,no-untyped-call]
+
+
 class _StripPhis(PreLowerStripPhis):
     _name = "zygote_py_StripPhis"
 
@@ -84,6 +109,40 @@ class _StripPhis(PreLowerStripPhis):
         """Make assignments of the phis of `state`."""
         with _lifetimes_later(state.func_ir):
             return super().run_pass(state)  # type: ignore[no-any-return,no-untyped-call]
+
+    def _strip_phi_nodes(self, func_ir: Any) -> Any:
+        """Assign the values of phis at the ends of edges, each as early as it is known, in one walk over each block."""
+        coming: dict[int, list[Any]] = {label: [] for label in func_ir.blocks}
+        for block in func_ir.blocks.values():
+            kept = []
+            for each in block.body:
+                phi = each.value if type(each) is ir.Assign else None
+                if type(phi) is not ir.Expr or phi.op != "phi":
+                    kept.append(each)
+                    continue
+                for label, value in zip(phi.incoming_blocks, phi.incoming_values, strict=True):
+                    given = ir.Expr.null(loc=func_ir.loc) if value is ir.UNDEFINED else value
+                    coming[label].append(ir.Assign(value=given, target=each.target, loc=given.loc))
+            block.body = kept
+        for label, block in func_ir.blocks.items():
+            block.body = _placed(block.body, coming[label])
+        return func_ir
+
+
+def _placed(body: list[Any], added: Iterable[Any]) -> list[Any]:
+    """Return statements with others, each after the last that assigns the variable it copies, else at the start."""
+    last = {each.target.name: each for each in body if type(each) is ir.Assign}
+    following: dict[Any, list[Any]] = {}
+    for each in added:
+        before = last.get(each.value.name) if isinstance(each.value, ir.Var) else None
+        following.setdefault(before and id(before), []).append(each)
+        last[each.target.name] = each
+    result: list[Any] = []
+    waiting = [*reversed(body), *following.get(None, ())]
+    while waiting:
+        result.append(waiting.pop())
+        waiting += following.pop(id(result[-1]), ())
+    return result
 
 
 class _Legalization(IRLegalization):
@@ -106,16 +165,18 @@ class _Rewrites(NopythonRewrites):
 
 
 def _may_match(state: Any) -> bool:
-    blocks = state.func_ir.blocks
-    for kind in rewrite_registry.rewrites["after-inference"]:
-        if kind is internals.RewriteArrayOfConsts:
-            if any(each.op == "build_list" for block in blocks.values() for each in block.find_exprs()):
+    kinds = set(rewrite_registry.rewrites["after-inference"])
+    if kinds - _ONLY_LOOK - {internals.RewriteArrayOfConsts}:
+        return True
+    if not any(isinstance(kind, types.StringLiteral) for kind in state.typemap.values()):
+        kinds -= _OF_STRINGS
+    looking = [kind(state) for kind in kinds & _ONLY_LOOK]
+    for block in state.func_ir.blocks.values():
+        for each in block.body:
+            value = each.value if type(each) is ir.Assign else None
+            if type(value) is ir.Expr and value.op == "build_list" and value.items:
                 return True
-        elif kind in _ONLY_LOOK:
-            rewrite = kind(state)
-            if any(rewrite.match(state.func_ir, each, state.typemap, state.calltypes) for each in blocks.values()):
-                return True
-        else:
+        if any(each.match(state.func_ir, block, state.typemap, state.calltypes) for each in looking):
             return True
     return False
 
@@ -138,6 +199,7 @@ LEAN: dict[Any, Any] = {
     IRProcessing: _IRProcessing,
     GenericRewrites: _GenericRewrites,
     PreLowerStripPhis: _StripPhis,
+    TranslateByteCode: _Translation,
     NopythonRewrites: _Rewrites,
     InlineClosureLikes: _InlineClosures,
 }
