@@ -40,6 +40,7 @@ _config: Any = config
 _HASH = hash(compiler.Flags())  # that of all flags: only the names of options count in it
 _UNRESOLVED = ".numba.unresolved"
 _WRAPPERS = ("wrapper", "cfunc_wrapper")  # Numba's names of the modules
+_LARGE_WRAPPER = 1000  # instructions: those of about eight arrays
 _ENVIRONMENT = "_ZN08NumbaEnv"
 
 
@@ -179,6 +180,16 @@ class _Library(_library):  # type: ignore[misc]
     _linking_libraries: Any
     _final_module: Any
     _codegen: Any
+
+    def add_ir_module(self, ir_module: Any) -> None:
+        """Add a module. A wrapper of many arguments is not optimised: it would take longer than the function."""
+        if self.is_emitted and ir_module.name in _WRAPPERS:
+            made = [each for each in ir_module.functions if each.blocks]
+            if sum(len(block.instructions) for each in made for block in each.blocks) > _LARGE_WRAPPER:
+                for each in made:
+                    each.attributes.add("noinline")
+                    each.attributes.add("optnone")
+        super().add_ir_module(ir_module)
 
     def finalize(self) -> None:
         """Link what it calls; optimise it and make machine code of it, unless it is linked only."""
