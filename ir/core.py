@@ -18,11 +18,12 @@ functions in place. `ir.verify` defines which functions are well formed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from numba import types
 
 from zygote_py.ir.errors import InternalError
+from zygote_py.ir.lazy_dataclass import dataclass
 
 Type = types.Type
 

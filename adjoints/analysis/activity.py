@@ -15,7 +15,6 @@ analysis also refuses what cannot be differentiated: an operation that propagate
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from numba import types
@@ -50,6 +49,7 @@ from zygote_py.ir import (
     reach,
     writes,
 )
+from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops import FILLS, Effect, Role
 
 # Roles whose pullback does not come from a rule.

@@ -15,7 +15,6 @@ The arguments of a routine are assumed to be untainted: the caller checks that, 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from numba import types
@@ -41,6 +40,7 @@ from zygote_py.ir import (
     routines_of,
     writes,
 )
+from zygote_py.ir.lazy_dataclass import dataclass
 
 _HINT = "compute it from the numbers themselves, or take the bytes of `stop_gradient(x)`, which have no derivative"
 _known: WeakKeyDictionary[Routine, _Views] = WeakKeyDictionary()

@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 
 from numba import types
 
@@ -60,6 +59,7 @@ from zygote_py.ir import (
     postdominator_tree,
     reverse_postorder,
 )
+from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops import Role
 
 

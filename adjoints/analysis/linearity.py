@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numba import types
@@ -37,6 +37,7 @@ from zygote_py.ir import (
     results_of,
     writes,
 )
+from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops import FILLS, Role
 
 

@@ -11,10 +11,10 @@ analyzes.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
 from zygote_py.ir import Access, Accesses, Block, Index, Instr, LoopNest, Memory, Operand, Return, Value, is_view
 from zygote_py.ir.analysis import Kind
+from zygote_py.ir.lazy_dataclass import dataclass
 
 _PICKED = (Kind.CONSTANT, Kind.FIXED, Kind.FOUND)
 

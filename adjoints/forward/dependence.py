@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -57,6 +56,7 @@ from zygote_py.ir import (
     helper,
     ops,
 )
+from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops import Effect
 
 _INT = types.int64

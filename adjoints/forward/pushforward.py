@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numba import types
@@ -60,6 +59,7 @@ from zygote_py.ir import (
     writable,
     zero,
 )
+from zygote_py.ir.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numba import types
@@ -82,6 +82,7 @@ from zygote_py.ir import (
     with_components,
     zero,
 )
+from zygote_py.ir.lazy_dataclass import dataclass
 
 _STRUCTURAL = (ops.Role.READ, ops.Role.CHOOSE, ops.Role.GUARD)
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from numba import types
 
@@ -43,6 +43,7 @@ from zygote_py.ir import (
     reach,
     zero,
 )
+from zygote_py.ir.lazy_dataclass import dataclass
 
 # The maximum number of values in one record. Python builds a longer literal (more than thirty items) from a list first,
 # which Numba compiles incorrectly.

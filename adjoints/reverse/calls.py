@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from zygote_py.adjoints.analysis import Degree, has_shadow, is_number
 from zygote_py.ir import Instr, Param, Routine, Type, Value, results_of
+from zygote_py.ir.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from zygote_py.adjoints.analysis import Private, allocated_in, written_in
 from zygote_py.ir import (
@@ -57,6 +56,7 @@ from zygote_py.ir import (
     uses,
     zero,
 )
+from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops import Effect
 
 

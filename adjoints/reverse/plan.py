@@ -24,7 +24,6 @@ from __future__ import annotations
 import enum
 import operator
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
@@ -47,6 +46,7 @@ from zygote_py.ir import (
     ops,
     step_of,
 )
+from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops import Cost
 
 

@@ -19,11 +19,11 @@ caller is finally set to the contents at the end of the function again. Rewindin
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 from numba import types
 
 from zygote_py.ir import Block, Function, Instr, LoopNest, Memory, Value, ops
+from zygote_py.ir.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

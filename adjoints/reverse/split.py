@@ -13,7 +13,6 @@ shadows that only the reverse half accesses, always are.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 
 from numba import types
 
@@ -36,6 +35,7 @@ from zygote_py.ir import (
     reverse_postorder,
     uses,
 )
+from zygote_py.ir.lazy_dataclass import dataclass
 
 
 @dataclass(eq=False)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from numba import types
 
@@ -32,6 +31,7 @@ from zygote_py.ir import (
     is_view,
     ops,
 )
+from zygote_py.ir.lazy_dataclass import dataclass
 
 INDEX = types.int64
 

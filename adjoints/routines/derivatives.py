@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
@@ -65,6 +64,7 @@ from zygote_py.ir import (
     remove,
     replace_uses,
 )
+from zygote_py.ir.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,10 +9,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir import Instr, Loc, Routine, draws, routines_of
+from zygote_py.ir.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numba import types
@@ -40,6 +39,7 @@ from zygote_py.ir import (
     results_of,
     writable,
 )
+from zygote_py.ir.lazy_dataclass import dataclass
 
 INT = types.int64
 _ZERO, _ONE = Const(0, INT), Const(1, INT)

@@ -12,7 +12,6 @@ must not share memory if it, or an argument, is written to later: that is checke
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numba import types
@@ -42,6 +41,7 @@ from zygote_py.ir import (
     writable,
     zero,
 )
+from zygote_py.ir.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from numba import types
 
@@ -22,6 +21,7 @@ from zygote_py.adjoints.reverse.calls import Derivation, Derivative, Deriver, So
 from zygote_py.adjoints.routines import ForwardFrame, LoopState, ReverseFrame, case_of_body
 from zygote_py.adjoints.strategies.checkpoint import replay
 from zygote_py.ir import Block, Branch, Builder, Const, Jump, Param, Routine
+from zygote_py.ir.lazy_dataclass import dataclass
 
 _ZERO = Const(0, types.int64)
 

@@ -17,13 +17,13 @@ The solver iterates to the fixpoint for any graph; a transfer function must be m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from operator import and_, or_
 from typing import Any, Generic, TypeVar
 
 from zygote_py.ir.analysis.dominators import reverse_postorder
 from zygote_py.ir.core import Block, Function, Instr, Operand, Terminator, Value, predecessors
+from zygote_py.ir.lazy_dataclass import dataclass
 
 T = TypeVar("T")
 Facts = TypeVar("Facts")

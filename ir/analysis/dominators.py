@@ -15,9 +15,9 @@ Keith D. Cooper, Timothy J. Harvey and Ken Kennedy, "A Simple, Fast Dominance Al
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from zygote_py.ir.core import Block, Function, predecessors
+from zygote_py.ir.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 from numba import types
@@ -29,6 +29,7 @@ from zygote_py.ir.analysis.dataflow import reach
 from zygote_py.ir.analysis.dominators import DominatorTree, dominator_tree
 from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Loc, Operand, Phi, Value, predecessors
 from zygote_py.ir.errors import InternalError
+from zygote_py.ir.lazy_dataclass import dataclass
 
 Edge = tuple[Block, Block]
 

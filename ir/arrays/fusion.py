@@ -16,7 +16,7 @@ The function is not changed here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numba import types
@@ -36,6 +36,7 @@ from zygote_py.ir.arrays.classify import (
 )
 from zygote_py.ir.arrays.shapes import Shape, Shapes, gathered, gathering
 from zygote_py.ir.core import Block, Function, Instr, Operand, Value
+from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.types import is_scalar
 from zygote_py.ir.walks import uses
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numba import types
@@ -27,6 +26,7 @@ from zygote_py.ir.arrays.shapes import Shape, Shapes, gathering, is_whole
 from zygote_py.ir.arrays.writer import Writer
 from zygote_py.ir.building.loop_nest import INDEX, Accumulator, Nest
 from zygote_py.ir.core import Block, Const, Instr, Loc, Operand, Type, Value
+from zygote_py.ir.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

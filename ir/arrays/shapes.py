@@ -13,7 +13,6 @@ from __future__ import annotations
 import builtins
 import operator
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numba import types
@@ -22,6 +21,7 @@ from zygote_py.ir import ops
 from zygote_py.ir.analysis import is_view
 from zygote_py.ir.arrays.classify import is_elementwise, ndim, reduced_axes
 from zygote_py.ir.core import Const, Instr, Loc, Operand, Value
+from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.types import itemsize
 
 INDEX = types.int64

@@ -6,9 +6,10 @@ copy = clone(function)          # copy.function, copy.values[old value], copy.bl
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from zygote_py.ir.core import Block, Function, Param, Phi, Value, retarget
+from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.walks import map_operands
 
 

@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from numba import types
 
 from zygote_py.ir.core import Block, Branch, Const, Instr, Jump, Loc, Operand, Phi, Type
+from zygote_py.ir.lazy_dataclass import dataclass
 
 INDEX = types.int64
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,7 @@ from zygote_py.ir.core import (
     Value,
 )
 from zygote_py.ir.errors import InternalError
+from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.text.printer import Names, text
 
 LIMIT = 1_000_000

@@ -18,13 +18,13 @@ import math
 import operator
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType
 from typing import Any
 
 import numpy as np
 
 from zygote_py.ir.core import Foreign, Routine, Type
+from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops.scipy import Special
 
 Op = Callable[..., Any]

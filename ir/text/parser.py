@@ -17,7 +17,6 @@ import builtins
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 from numba import types
 
@@ -41,6 +40,7 @@ from zygote_py.ir.core import (
     Undef,
     Value,
 )
+from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops import Op, named
 from zygote_py.ir.text.printer import NO_ORIGIN, Names
 from zygote_py.ir.types import parse_type, split, top_level

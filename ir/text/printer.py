@@ -22,7 +22,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count, groupby, zip_longest
 
 from numba import types
@@ -47,6 +47,7 @@ from zygote_py.ir.core import (
     Undef,
     Value,
 )
+from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops import name_of
 from zygote_py.ir.text.identifiers import place_text
 from zygote_py.ir.types import type_text

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numba
@@ -34,6 +33,7 @@ from zygote_py.api.gradient import value_and_gradient
 from zygote_py.base import structures
 from zygote_py.compiler import Wrt, check_fit, make_request
 from zygote_py.ir import Loc
+from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.runtime import pullback, shortening
 
 _SHOWN = 10

@@ -18,7 +18,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from zygote_py.adjoints import refuse
 from zygote_py.compiler import check_fit
 from zygote_py.drivers.sparse import Dependence, Products, Weighed
 from zygote_py.ir import Loc
+from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.runtime import DerivativeFunction, shortening
 
 if TYPE_CHECKING:

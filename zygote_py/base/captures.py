@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from types import FunctionType
 from typing import Any
@@ -22,6 +21,7 @@ import numpy as np
 
 from zygote_py.base import structures
 from zygote_py.ir import Type
+from zygote_py.ir.lazy_dataclass import dataclass
 
 # Modules whose floats are constants of nature, not variables.
 CONSTANT_MODULES = frozenset({"math", "cmath", "numpy", "scipy"})

@@ -14,12 +14,12 @@ import inspect
 import itertools
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, Literal
 
 from zygote_py.base.python_text import arguments_text, caller, parameters_text
 from zygote_py.ir import Loc
+from zygote_py.ir.lazy_dataclass import dataclass
 
 Kind = Literal["rule", "inverse", "ignore", "hook", "stop"]
 

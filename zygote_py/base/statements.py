@@ -12,12 +12,12 @@ Of Numba, only its public types occur here.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from inspect import Signature
 
 from zygote_py.base.captures import Capture as Capture
 from zygote_py.base.custom_rules import CustomRule
 from zygote_py.ir import Loc, Type
+from zygote_py.ir.lazy_dataclass import dataclass
 
 Variable = str
 Label = int

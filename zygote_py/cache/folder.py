@@ -32,11 +32,11 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from zygote_py import numba_adapter
+from zygote_py.ir.lazy_dataclass import dataclass
 
 DEFAULT_SIZE = 512  # megabytes
 _OWN = re.compile(r"[0-9a-f]{40}(\.[0-9a-f]{16})?\.(py|code|helper)(\.\w+\.tmp)?")

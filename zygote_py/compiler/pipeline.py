@@ -9,7 +9,7 @@ emitted function elsewhere (see `zygote_py.runtime.compiled_function`).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -75,6 +75,7 @@ from zygote_py.ir import (
     uses,
     write_out_guards,
 )
+from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.text.printer import text
 from zygote_py.numba_adapter import DerivedCall
 

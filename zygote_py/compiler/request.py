@@ -13,7 +13,6 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
@@ -24,6 +23,7 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints import DifferentiationError, refuse
 from zygote_py.base import caller, captured, define, free, parameters_text
 from zygote_py.ir import Loc, Type, components_of, identifier, is_identifier
+from zygote_py.ir.lazy_dataclass import dataclass
 
 Wrt = str | int | Sequence[str | int] | None
 

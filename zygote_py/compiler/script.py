@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from numba import types
@@ -24,6 +24,7 @@ from zygote_py.base import OURS, define, free
 from zygote_py.compiler.transforms import Form, applying
 from zygote_py.frontend.values import is_whole
 from zygote_py.ir import Type, components_of
+from zygote_py.ir.lazy_dataclass import dataclass
 
 WIDTH = 4  # how many directions are carried at once through arrays: as many floats as a SIMD register of 256 bits holds
 MOST_NUMBERS = 8  # and through numbers

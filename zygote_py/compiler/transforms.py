@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -19,6 +19,7 @@ from zygote_py import numba_adapter
 from zygote_py.base import define
 from zygote_py.compiler.request import Request, Wrt, make_request, names_of
 from zygote_py.ir import Type, components_of
+from zygote_py.ir.lazy_dataclass import dataclass
 
 
 def hashable(wrt: Any) -> Any:

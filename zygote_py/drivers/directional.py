@@ -10,7 +10,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,6 +34,7 @@ from zygote_py.compiler import (
 from zygote_py.drivers.forms import Driver
 from zygote_py.frontend.values import dict_of, is_list, is_record, is_structured, is_whole
 from zygote_py.ir import Loc, Type, components_of
+from zygote_py.ir.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

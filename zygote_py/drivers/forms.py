@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from zygote_py.adjoints.analysis import carries_adjoint, element_of
 from zygote_py.compiler import Form, Leaf, Request, Script, Wrt, hashable, leaves, make_request, names_of
 from zygote_py.frontend.values import is_whole, leaves_of
 from zygote_py.ir import Type, leaf_types
+from zygote_py.ir.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from numba import types
@@ -34,6 +33,7 @@ from zygote_py.drivers.forms import Driver
 from zygote_py.drivers.matrices import Jacobian
 from zygote_py.drivers.vectors import Flat, OfVector
 from zygote_py.ir import Type, components_of
+from zygote_py.ir.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from numba import types
@@ -46,6 +45,7 @@ from zygote_py.drivers.matrices import copied
 from zygote_py.frontend import lower_typed
 from zygote_py.frontend.values import dict_of, held_in, is_list, is_record, is_whole
 from zygote_py.ir import Type, components_of, leaf_types
+from zygote_py.ir.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from numba import types
@@ -25,6 +25,7 @@ from zygote_py.compiler import FUNCTION, GradientForm, PushForm, Script, leaves,
 from zygote_py.drivers.columns import DiagonalFilling, Filling, Side, SymmetricFilling, dtype_of, plus
 from zygote_py.drivers.forms import Driver, SelectedParameter
 from zygote_py.ir import Type, components_of
+from zygote_py.ir.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, cast
 
 from numba import types
@@ -23,6 +22,7 @@ from zygote_py.base import free
 from zygote_py.compiler import FUNCTION, WIDTH, GradientForm, PushForm, Script, TraceForm, signature_of
 from zygote_py.drivers.forms import Driver, SelectedParameter
 from zygote_py.drivers.matrices import copied
+from zygote_py.ir.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

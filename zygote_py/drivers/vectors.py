@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from numba import types
@@ -35,6 +34,7 @@ from zygote_py.drivers.columns import plus
 from zygote_py.drivers.directional import Hvp
 from zygote_py.drivers.forms import Driver
 from zygote_py.ir import Loc
+from zygote_py.ir.lazy_dataclass import dataclass
 
 _REAL = (types.Float, types.Integer, types.Boolean)
 

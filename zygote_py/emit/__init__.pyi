@@ -1,4 +1,4 @@
 """The names that other folders import, and the modules that define them; each is imported when it is first used."""
 
-from .module import Emitted as Emitted
-from .target import NJIT as NJIT, PYTHON as PYTHON, Target as Target, emit as emit
+from .standalone import Emitted as Emitted
+from .target import NJIT as NJIT, emit as emit

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from numba import types
 
@@ -20,6 +19,7 @@ from zygote_py.emit.out_of_ssa import Variable, Variables
 from zygote_py.emit.structure import Range
 from zygote_py.ir import Block, Const, Function, Instr, Operand, Phi, Value, ops, uses
 from zygote_py.ir.analysis import memory
+from zygote_py.ir.lazy_dataclass import dataclass
 
 # The approximate maximum width of an expression; longer lines are hard to read.
 WIDTH = 64

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from numba import types
 
@@ -20,6 +19,7 @@ from zygote_py.emit.inlining import Statements
 from zygote_py.emit.out_of_ssa import Variable, Variables, sequence_copies
 from zygote_py.emit.structure import Range
 from zygote_py.ir import Block, Branch, Const, Instr, InternalError, Loc, Operand, Raise, Return, Value, ops
+from zygote_py.ir.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

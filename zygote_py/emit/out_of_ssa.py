@@ -17,7 +17,7 @@ listed in `zeros`, and the emitted function initializes them.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 
 from zygote_py.emit.structure import Range
@@ -38,6 +38,7 @@ from zygote_py.ir import (
     ops,
     reach,
 )
+from zygote_py.ir.lazy_dataclass import dataclass
 
 T = TypeVar("T")
 

@@ -13,7 +13,6 @@ import enum
 import linecache
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import astor
 
@@ -42,6 +41,7 @@ from zygote_py.ir import (
     ops,
     place_text,
 )
+from zygote_py.ir.lazy_dataclass import dataclass
 
 
 def function_text(

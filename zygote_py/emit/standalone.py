@@ -21,6 +21,23 @@ from typing import Any
 
 import numpy as np
 
+from zygote_py.ir.lazy_dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """The `source` of a module that defines the function `name`, and the `globals` it needs besides its imports."""
+
+    source: str
+    name: str
+    globals: Mapping[str, object]
+
+    @property
+    def standalone(self) -> str:
+        """The module with definitions of what it needs besides its imports."""
+        return definitions(self.globals) + self.source
+
+
 _IMPORTED = """\
 try:
 {imports}

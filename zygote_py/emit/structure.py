@@ -24,7 +24,7 @@ A `Loop` that counts is printed as `for`, if it is among the `ranges`:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from numba import types
 
@@ -48,6 +48,7 @@ from zygote_py.ir import (
     predecessors,
     uses,
 )
+from zygote_py.ir.lazy_dataclass import dataclass
 
 # A destination of control: a block, or the next iteration of a loop.
 Target = Block | NaturalLoop

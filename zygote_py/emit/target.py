@@ -9,13 +9,13 @@ decorator there. The same function always yields the same text.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from zygote_py.base import Names, stage
-from zygote_py.emit.module import Emitted
 from zygote_py.emit.names import Module
 from zygote_py.emit.source import function_text
+from zygote_py.emit.standalone import Emitted
 from zygote_py.ir import Function, InternalError, is_identifier, routines_of
+from zygote_py.ir.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,6 @@ The IR of a derivative is a function of whole arguments; a routine takes the num
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from zygote_py import numba_adapter
 from zygote_py.adjoints import name_apart
 from zygote_py.base import statements as st
@@ -28,6 +26,7 @@ from zygote_py.ir import (
     passes,
     replace_uses,
 )
+from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.passes.cleanup.copy_propagation import copied
 from zygote_py.numba_adapter import DerivedCall
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections import Counter as Multiset
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import reduce
 
 from numba import types
@@ -53,6 +53,7 @@ from zygote_py.ir import (
     is_scalar,
     ops,
 )
+from zygote_py.ir.lazy_dataclass import dataclass
 
 NO_VARIABLE: st.Variable = ""  # to which the result of a statement without one is assigned
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import inspect
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import FunctionType
 
 from numba import types
@@ -38,6 +37,7 @@ from zygote_py.frontend.values import (
     tuple_of,
 )
 from zygote_py.ir import InternalError, Type, components_of, is_scalar, ops
+from zygote_py.ir.lazy_dataclass import dataclass
 
 _HAVE_METHODS = (
     types.Array,

@@ -13,7 +13,6 @@ of a callable without a rule is passed through as an instruction.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from zygote_py import numba_adapter
 from zygote_py.base import Capture, TypedFunction, calling, given_for, stage
@@ -25,6 +24,7 @@ from zygote_py.frontend.inlining import program_of
 from zygote_py.frontend.lowering import Lowering
 from zygote_py.frontend.program import Program
 from zygote_py.ir import Function, Routine, Type, check_after, clone, find_effects
+from zygote_py.ir.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 import numba
@@ -23,6 +22,7 @@ import numpy as np
 
 from zygote_py import numba_adapter
 from zygote_py.cache import code_of_helper
+from zygote_py.ir.lazy_dataclass import dataclass
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numba
@@ -27,6 +26,7 @@ from zygote_py.adjoints.analysis import carries_adjoint
 from zygote_py.base import Names, define, structures
 from zygote_py.compiler import PullbackInterface, Request
 from zygote_py.ir import Type, components_of, identifier, item_texts
+from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.runtime.cotangents import HINT, ArrayLike, Seed, check_seeds, takes_one
 
 

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from zygote_py.adjoints.analysis import carries_adjoint
 from zygote_py.base import map_leaves, parts, with_parts
 from zygote_py.compiler import PullbackInterface
 from zygote_py.ir import Type, components_of, item_texts
+from zygote_py.ir.lazy_dataclass import dataclass
 
 
 def check_seeds(of: PullbackInterface, count: int, names: Collection[str]) -> None:

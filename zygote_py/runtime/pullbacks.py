@@ -14,7 +14,7 @@ import functools
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
@@ -28,6 +28,7 @@ from zygote_py.cache import Found, Kernel, Link, find, loaded, pickled_in, text_
 from zygote_py.compiler import Form, PullbackInterface, Request, make_request
 from zygote_py.drivers.inner_pullback import InnerPullback
 from zygote_py.ir import Type
+from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.runtime.compiled_function import DerivativeFunction, kept_derivative
 from zygote_py.runtime.compiled_pullback import PullbackCode, entry_function, known_of
 from zygote_py.runtime.cotangents import Seed, check_seeds, like

@@ -12,7 +12,6 @@ the structure that the layout was made from. Nothing is differentiated here.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ import numpy as np
 from zygote_py.adjoints import refuse
 from zygote_py.base import leaves, map_leaves, parts
 from zygote_py.ir import Loc
+from zygote_py.ir.lazy_dataclass import dataclass
 
 Vector = np.ndarray[tuple[int], np.dtype[np.float64]]
 

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ from numba import types
 
 from zygote_py.adjoints.rules.formulas.rule import flat
 from zygote_py.ir import Instr, helper, is_helper, reach
+from zygote_py.ir.lazy_dataclass import dataclass
 
 Op = Callable[..., object]
 

@@ -19,10 +19,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from zygote_py.adjoints.rules.formulas.terms import names_in, parse
 from zygote_py.ir import Instr
+from zygote_py.ir.lazy_dataclass import dataclass
 
 Op = Callable[..., object]
 

@@ -16,12 +16,12 @@ import ast
 import functools
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from zygote_py.adjoints.rules.helpers import scipy_helpers, special
 from zygote_py.ir import Special, ops, special as function_of_scipy
+from zygote_py.ir.lazy_dataclass import dataclass
 
 Op = Callable[..., object]
 

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from numba import types
 
@@ -53,6 +53,7 @@ from zygote_py.ir.core import (
     predecessors,
     retarget,
 )
+from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.passes.canonical.edges import join_loop_edges
 from zygote_py.ir.walks import map_operands
 

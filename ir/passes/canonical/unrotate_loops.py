@@ -18,7 +18,7 @@ unchanged.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from zygote_py.ir.analysis import DominatorTree, Loop, LoopNest, effect, loop_nest
 from zygote_py.ir.core import (
@@ -33,6 +33,7 @@ from zygote_py.ir.core import (
     predecessors,
     retarget,
 )
+from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops import Effect, of
 from zygote_py.ir.walks import Use, replace_uses, uses
 

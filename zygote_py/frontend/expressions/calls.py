@@ -14,7 +14,7 @@ import cmath
 import operator
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 
 import numba
@@ -67,6 +67,7 @@ from zygote_py.frontend.values import (
 )
 from zygote_py.ir import Const, Foreign, Operand, Special, Type, components_of, copied_type, is_scalar, ops
 from zygote_py.ir.analysis import reach
+from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops import scipy as special
 
 ops.operation(numba.literal_unroll, numba.prange, safe_in_try=True)

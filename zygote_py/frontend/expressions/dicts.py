@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import builtins
 import operator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -46,6 +46,7 @@ from zygote_py.frontend.values import (
 )
 from zygote_py.ir import Function, Operand, Type, is_scalar, ops, zero_key
 from zygote_py.ir.analysis import Memory, loop_nest
+from zygote_py.ir.lazy_dataclass import dataclass
 
 _HINT = "use `d[k]`, `in`, `get`, `pop`, `setdefault`, `update`, `copy`, and loops over keys, values and items"
 

@@ -26,7 +26,6 @@ from __future__ import annotations
 import builtins
 import operator
 import sys
-from dataclasses import dataclass
 from itertools import islice
 
 from numba import types
@@ -50,6 +49,7 @@ from zygote_py.frontend.values import (
 )
 from zygote_py.ir import Const, Function, Instr, Jump, Operand, Type, ops
 from zygote_py.ir.analysis import Memory, loop_nest
+from zygote_py.ir.lazy_dataclass import dataclass
 
 
 def build(at: Emitter, items: list[LoweredValue], type_: Type) -> LoweredValue:

@@ -12,7 +12,6 @@ The arrays are the fields of the caller's memory. A field that is an array adds 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -35,6 +34,7 @@ from zygote_py.frontend.values import (
     plain,
 )
 from zygote_py.ir import Const, DisjointType, Instr, Operand, Param, Type, Value, copied_type, ops
+from zygote_py.ir.lazy_dataclass import dataclass
 
 _HINT = "use its fields, each of which is an array, or loop over the records"
 

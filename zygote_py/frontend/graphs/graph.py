@@ -17,7 +17,7 @@ Blocks keep their labels, in the order of the source; new ones follow the block 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from numba import types
 
@@ -35,6 +35,7 @@ from zygote_py.ir import (
     reach,
     reverse_postorder,
 )
+from zygote_py.ir.lazy_dataclass import dataclass
 
 
 @dataclass(eq=False)

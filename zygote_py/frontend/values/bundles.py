@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -44,6 +43,7 @@ from zygote_py.ir import (
     result_type,
     with_components,
 )
+from zygote_py.ir.lazy_dataclass import dataclass
 
 _list_of: Callable[[Type], Type] = types.List
 RANGES: dict[Type, Type] = {

@@ -12,7 +12,6 @@ from __future__ import annotations
 import operator
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from numba import types
 
@@ -20,6 +19,7 @@ from zygote_py.adjoints import refuse
 from zygote_py.base import statements as st
 from zygote_py.frontend.values.bundles import LoweredValue, cast_op, constant, leaves_of, plain
 from zygote_py.ir import Block, Builder, Const, Instr, Loc, Operand, Type, Undef, Value, is_scalar, ops
+from zygote_py.ir.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

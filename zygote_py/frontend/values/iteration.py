@@ -10,7 +10,7 @@ from __future__ import annotations
 import builtins
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -19,6 +19,7 @@ from numba import types
 from zygote_py.frontend.values.bundles import LoweredValue, components, leaves_of
 from zygote_py.frontend.values.emitter import Counter, Emitter, Iteration
 from zygote_py.ir import Const, Operand, Type, components_of, ops
+from zygote_py.ir.lazy_dataclass import dataclass
 
 INT = types.int64
 ZERO = Const(0, INT)

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from numba import types
 
 from zygote_py.ir import Type, leaf_types
+from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.numba_adapter.base.internals import (
     CPUDispatcher,
     Dispatcher,

@@ -6,10 +6,10 @@ import dis
 import inspect
 import types as python_types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from zygote_py.ir import Loc
+from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.numba_adapter.base.internals import (
     FunctionPass,
     build_definitions,

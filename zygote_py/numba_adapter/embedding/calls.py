@@ -17,7 +17,6 @@ from __future__ import annotations
 import operator
 import types as python_types
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -25,6 +24,7 @@ from numba import types
 
 from zygote_py.adjoints import DifferentiationError, refuse
 from zygote_py.ir import Loc, Type
+from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.numba_adapter.base import definition, fresh, held_by, is_constant, loc_of, originals
 from zygote_py.numba_adapter.base.internals import (
     Rewrite,

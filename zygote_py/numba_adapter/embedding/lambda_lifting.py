@@ -17,11 +17,12 @@ import inspect
 import itertools
 import types as python_types
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from zygote_py.adjoints import refuse
 from zygote_py.ir import Loc
+from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.numba_adapter.base import (
     assignments,
     captured,

@@ -21,13 +21,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
+from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.numba_adapter.base import IRPass
 from zygote_py.numba_adapter.base.internals import impl_ret_borrowed, ir, signature
 

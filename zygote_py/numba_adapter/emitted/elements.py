@@ -7,11 +7,11 @@ asked for, and the address is computed in the same way.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from numba import types
 
+from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.numba_adapter.base import internals
 from zygote_py.numba_adapter.base.internals import cgutils
 

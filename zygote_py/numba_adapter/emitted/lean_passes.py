@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from numba import types
-from numba.core import ir
 
 from zygote_py.numba_adapter.base import internals, quick_liveness
 from zygote_py.numba_adapter.base.internals import (
@@ -26,6 +25,7 @@ from zygote_py.numba_adapter.base.internals import (
     RewriteStringLiteralSetitems,
     TranslateByteCode,
     canonicalize_cfg,
+    ir,
     postproc,
     register_pass,
     rewrite_registry,

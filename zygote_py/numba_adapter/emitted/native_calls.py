@@ -8,13 +8,13 @@ of which Numba knows all else. What it computes, and the errors it raises, are N
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import llvmlite.ir as llvm
 import numpy as np
 from numba import types
 
+from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.numba_adapter.base import internals
 from zygote_py.numba_adapter.base.internals import ConfigStack, cgutils, npydecl, signature
 from zygote_py.numba_adapter.emitted.elements import SCALARS

@@ -23,11 +23,11 @@ import hashlib
 import pickle
 import weakref
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import llvmlite.binding as llvm
 
+from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.numba_adapter.base.internals import (
     CompileResult,
     Environment,

@@ -24,13 +24,13 @@ import re
 import types as python_types
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
 from numba import literal_unroll
 
 from zygote_py.adjoints import refuse
+from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.numba_adapter.base import IRPass, assigned, definition, loc_of, originals, place_of, rewrite, statements
 from zygote_py.numba_adapter.base.internals import ir
 from zygote_py.numba_adapter.types import FunctionHandleType, StandIn

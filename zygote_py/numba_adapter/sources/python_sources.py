@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
@@ -25,6 +24,7 @@ from numba import types
 
 from zygote_py.base import calling
 from zygote_py.ir import Type
+from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.numba_adapter.base import (
     Decoration,
     is_from_source,

@@ -20,7 +20,6 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from numba import types
@@ -30,6 +29,7 @@ from numba.typed import Dict
 
 from zygote_py.base import caller, free
 from zygote_py.ir import Type
+from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.numba_adapter.base.internals import (
     cgutils,
     impl_ret_borrowed,

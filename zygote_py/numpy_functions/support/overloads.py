@@ -42,7 +42,6 @@ import functools
 import inspect
 import itertools
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -51,6 +50,7 @@ from numba import types
 from zygote_py.base import python_text
 from zygote_py.frontend.values import overload
 from zygote_py.ir import Type, components_of
+from zygote_py.ir.lazy_dataclass import dataclass
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
