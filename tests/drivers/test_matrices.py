@@ -26,6 +26,7 @@ from zygote_py import (
     value_and_gradient,
     value_gradient_hessian,
 )
+from zygote_py.compiler import jvp
 
 pytestmark = pytest.mark.interpreted
 
@@ -181,6 +182,42 @@ def test_diagonal():
     diagonal, number = hessian_diagonal(lambda y, a: np.sum(y**3) * a * a, wrt=(0, 1))(y, 2.0)
     np.testing.assert_allclose(diagonal, 24.0 * y, rtol=1e-14)
     assert number == pytest.approx(2.0 * np.sum(y**3))
+
+
+@pytest.mark.parametrize("most", [0, 800])
+def test_directions_of_a_long_function_one_by_one(monkeypatch, most):
+    monkeypatch.setattr(jvp, "_LARGE", most)
+
+    def f(x, p):  # the sum of p x_i^2 x_(i+1), and p^3 from what the loop writes
+        y = np.zeros(len(x))
+        for i in range(len(x) - 1):
+            y[i] = x[i] * x[i] * x[i + 1]
+        return p * np.sum(y) + p**3
+
+    x, p = np.array([0.5, -1.0, 2.0, 0.25, 3.0]), 1.5
+    expected = np.diag(np.append(2.0 * p * x[1:], 0.0))
+    between = 2.0 * p * x[:-1]
+    expected += np.diag(between, 1) + np.diag(between, -1)
+    mixed = np.append(2.0 * x[:-1] * x[1:], 0.0) + np.insert(x[:-1] ** 2, 0, 0.0)
+    value, (gx, gp), ((xx, xp), (px, pp)) = value_gradient_hessian(f, wrt=("x", "p"))(x, p)
+    assert (value, gp) == pytest.approx((f(x, p), np.sum(x[:-1] ** 2 * x[1:]) + 3.0 * p * p), rel=1e-14)
+    for found, known in [(gx, p * mixed), (xx, expected), (xp, mixed), (px, mixed), (pp, 6.0 * p)]:
+        np.testing.assert_allclose(found, known, rtol=1e-14)
+    np.testing.assert_allclose(hessian_diagonal(f)(x, p), np.diag(expected), rtol=1e-14)
+    text = hessian(f).source(x, p)
+    assert text.count("_pushforward(") == (5 if most == 0 else 2)  # the definition, and a call for each direction
+
+
+def test_a_long_function_that_draws_or_prints_runs_once(monkeypatch, capsys):
+    monkeypatch.setattr(jvp, "_LARGE", 0)
+
+    def f(x, y):
+        print("called")
+        return x * x * y * np.random.normal(2.0, 0.0)
+
+    (xx, xy), (yx, yy) = hessian(f, wrt=("x", "y"))(3.0, 5.0)
+    assert (xx, xy, yx, yy) == pytest.approx((20.0, 12.0, 12.0, 0.0))
+    assert capsys.readouterr().out == "called\n"
 
 
 def test_names_that_the_drivers_use():

@@ -99,10 +99,11 @@ def check_unchanged() -> None:
 
 
 def _source_files() -> Iterator[tuple[Path, Path]]:
-    """Yield the files of the package, each with its folder."""
+    """Yield the files of the package, each with its folder: those that say what is imported from where as well."""
     for package in ("zygote_py", "zygote_py.ir", "zygote_py.adjoints"):
         for name in sys.modules[package].__path__:
-            yield from ((Path(name), path) for path in sorted(Path(name).rglob("*.py")))
+            found = (path for path in Path(name).rglob("*.py*") if path.suffix in (".py", ".pyi"))
+            yield from ((Path(name), path) for path in sorted(found))
 
 
 def registered() -> list[object]:

@@ -67,7 +67,7 @@ def typed_pushforward(form: PushForm, call: DerivedCall) -> TypedFunction:
     name, wrt, lowered = lowered_on_copies(form, call, kinds, wrt)
     function = lowered.function
     functions = (function, *(each.function for each in routines_of(function)))
-    one_by_one = len(tangents) > 1 and _is_large(functions)
+    one_by_one = len(tangents) > 1 and _is_large(functions, may_repeat=form.again)
     if form.again or one_by_one:
         refuse_draws(function)
     if one_by_one:
@@ -109,15 +109,16 @@ def refuse_draws(
                 raise refuse(message, instr.loc, hint)
 
 
-def _is_large(functions: Sequence[Function]) -> bool:
+def _is_large(functions: Sequence[Function], *, may_repeat: bool) -> bool:
     """Return whether the tangents in several directions at once would take long to compile.
 
-    That is so for many operations, and for operations whose tangents are whole programs: those of linear algebra.
+    That is so for operations whose tangents are whole programs, those of linear algebra, and for many operations. The
+    latter are run once if they print or draw random numbers, unless they are run several times anyway.
     """
     instrs = [instr for each in functions for instr in each.instrs()]
-    return len(instrs) > _LARGE or any(
-        str(getattr(instr.op, "__module__", "")).startswith("numpy.linalg") for instr in instrs
-    )
+    if any(str(getattr(instr.op, "__module__", "")).startswith("numpy.linalg") for instr in instrs):
+        return True
+    return len(instrs) > _LARGE and (may_repeat or not any(draws(each) or each.op is print for each in instrs))
 
 
 def _one_by_one(form: PushForm, name: str, count: int) -> Callable[..., Any]:
