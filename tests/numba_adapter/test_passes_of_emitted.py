@@ -15,7 +15,7 @@ from numba.core.untyped_passes import ReconstructSSA
 from zygote_py import gradient
 from zygote_py.numba_adapter.emitted.conditional_expressions import JoinBranches
 from zygote_py.numba_adapter.emitted.linear_ssa import LinearSSA, make_ssa
-from zygote_py.numba_adapter.emitted.passes import EmittedPipeline
+from zygote_py.numba_adapter.emitted.pipeline import EmittedPipeline
 
 
 def branches(x, n):

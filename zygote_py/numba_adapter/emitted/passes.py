@@ -15,7 +15,6 @@ from zygote_py.numba_adapter.base.internals import (
     NopythonTypeInference,
     PassManager,
     ReconstructSSA,
-    compiler,
     register_pass,
 )
 from zygote_py.numba_adapter.emitted.array_addition import AddArrays
@@ -98,22 +97,16 @@ _OURS: dict[Any, Any] = {
 }
 
 
-class EmittedPipeline(compiler.Compiler):
-    """The pipeline of emitted functions."""
-
-    def define_pipelines(self) -> list[PassManager]:
-        """Return Numba's passes with those of this package."""
-        return [self._changed(each) for each in super().define_pipelines()]  # type: ignore[no-untyped-call]
-
-    def _changed(self, given: Any) -> PassManager:
-        made: Any = PassManager(given.pipeline_name)
-        for step, description in given.passes:
-            made.add_pass(_OURS.get(step, step), description)
-            if step is ReconstructSSA:
-                made.add_pass(ShareValues, "constants, functions and tuples once")
-            if step is NopythonTypeInference:
-                made.add_pass(AddArrays, "additions to arrays to calls")
-            if step is IRProcessing:
-                made.add_pass(JoinBranches, "conditional expressions to selects")
-        made.finalize()
-        return made  # type: ignore[no-any-return]
+def with_ours(given: Any) -> PassManager:
+    """Return Numba's passes with those of this package."""
+    made: Any = PassManager(given.pipeline_name)
+    for step, description in given.passes:
+        made.add_pass(_OURS.get(step, step), description)
+        if step is ReconstructSSA:
+            made.add_pass(ShareValues, "constants, functions and tuples once")
+        if step is NopythonTypeInference:
+            made.add_pass(AddArrays, "additions to arrays to calls")
+        if step is IRProcessing:
+            made.add_pass(JoinBranches, "conditional expressions to selects")
+    made.finalize()
+    return made  # type: ignore[no-any-return]

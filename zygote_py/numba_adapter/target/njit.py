@@ -26,6 +26,7 @@ from zygote_py.ir import Type
 from zygote_py.ir.ops.helpers import HELPERS
 from zygote_py.numba_adapter.base import time_compilation
 from zygote_py.numba_adapter.base.internals import CPUDispatcher, Dispatcher, errors
+from zygote_py.numba_adapter.emitted.pipeline import EmittedPipeline
 from zygote_py.numba_adapter.linking import (
     EMITTED,
     callees,
@@ -48,12 +49,6 @@ Options = Mapping[str, object]
 def decorated(function: Callable[..., object], options: Options) -> Any:
     """Return a function decorated with `numba.njit`."""
     return numba.njit(**options)(function)  # type: ignore[call-overload]
-
-
-def _pipeline(*state: Any) -> Any:
-    from zygote_py.numba_adapter.emitted.passes import EmittedPipeline  # not needed where code is read from disk
-
-    return EmittedPipeline(*state)  # type: ignore[no-untyped-call]
 
 
 def load(emitted: Emitted) -> Any:
@@ -83,7 +78,7 @@ def entry_of(loaded: Any) -> Callable[..., object]:
     for name, each in tuple(module.items()):
         if type(each) is CPUDispatcher and each is not loaded and each.py_func.__globals__ is module:
             module[name] = native(each.py_func) or _CalledFromCode(
-                each.py_func, each.locals, each.targetoptions | _NO_WRAPPERS, _pipeline
+                each.py_func, each.locals, each.targetoptions | _NO_WRAPPERS, EmittedPipeline
             )
     return entry
 
@@ -93,7 +88,7 @@ def callee(function: Callable[..., object], options: Options) -> Any:
     made = decorated(function, options)
     if not isinstance(made, Dispatcher):  # Numba is disabled
         return made
-    return _CalledFromCode(made.py_func, made.locals, made.targetoptions | _NO_WRAPPERS, _pipeline)
+    return _CalledFromCode(made.py_func, made.locals, made.targetoptions | _NO_WRAPPERS, EmittedPipeline)
 
 
 def hide_warnings_of_emitted() -> None:
@@ -161,7 +156,7 @@ def make_dispatcher(
     dispatcher._compiler._get_implementation = implementation
     if is_dispatcher(dispatcher):
         link_callees(dispatcher)
-        dispatcher._compiler.pipeline_class = _pipeline
+        dispatcher._compiler.pipeline_class = EmittedPipeline
         time_compilation(dispatcher, stub.__name__)
     if code_of is not None and isinstance(dispatcher, Dispatcher):
         vars(dispatcher)["_cache"] = Stored(code_of)
