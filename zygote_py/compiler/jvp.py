@@ -118,7 +118,12 @@ def _is_large(functions: Sequence[Function], *, may_repeat: bool) -> bool:
     instrs = [instr for each in functions for instr in each.instrs()]
     if any(str(getattr(instr.op, "__module__", "")).startswith("numpy.linalg") for instr in instrs):
         return True
-    return len(instrs) > _LARGE and (may_repeat or not any(draws(each) or each.op is print for each in instrs))
+    if len(instrs) <= _LARGE:
+        return False
+    if may_repeat:
+        return True
+    behind = [instr for each in routines_behind(functions[0]) for instr in each.function.instrs()]  # those of rules too
+    return not any(draws(instr) or instr.op is print for instr in (*instrs, *behind))
 
 
 def _one_by_one(form: PushForm, name: str, count: int) -> Callable[..., Any]:
