@@ -219,6 +219,21 @@ def test_a_long_function_that_draws_or_prints_runs_once(monkeypatch, capsys):
     assert (xx, xy, yx, yy) == pytest.approx((20.0, 12.0, 12.0, 0.0))
     assert capsys.readouterr().out == "called\n"
 
+    def cube(x):
+        return x**3
+
+    @adjoint(cube)
+    def rule(x):
+        noise = np.random.normal(1.0, 0.0)
+
+        def back(dy):
+            return (3.0 * x * x * dy * noise,)
+
+        return cube(x), back
+
+    found = hessian(lambda x, y: cube(x) * y, wrt=("x", "y"))(2.0, 5.0)
+    np.testing.assert_allclose(found, [[60.0, 12.0], [12.0, 0.0]])
+
 
 def test_names_that_the_drivers_use():
     def f(a, k, t_0, e_0, push, np_):
