@@ -6,9 +6,9 @@ from zygote_py.ir import passes
 from zygote_py.ir.arrays.expand import expand_arrays
 from zygote_py.ir.core import Function
 
+_PASSES = (*passes.CLEAN_UP, expand_arrays, *passes.CLEAN_UP, *passes.CANONICAL, passes.recognise_accumulations)
+
 
 def make_canonical(function: Function) -> None:
     """Bring a function into canonical form, in place."""
-    passes.run(function, passes.CLEAN_UP)
-    expand_arrays(function)
-    passes.run(function, (*passes.CLEAN_UP, *passes.CANONICAL, passes.recognise_accumulations))
+    passes.run(function, _PASSES)

@@ -101,7 +101,32 @@ __all__ = [
 
 
 def run(function: Function, passes: Sequence[Pass]) -> None:
-    """Run `passes` on `function`, in place."""
+    """Run `passes` on `function`, in place: those of them that are not known to change nothing.
+
+    A pass that has changed nothing is left out until another one has changed something.
+    """
+    state = _state(function)
+    idle: set[Pass] = set()
     for step in passes:
+        if step in idle:
+            continue
         step(function)
         check_after(step.__name__, function)
+        before, state = state, _state(function)
+        if state != before:
+            idle.clear()
+        else:
+            idle.add(step)
+
+
+def _state(function: Function) -> list[object]:
+    """Return what passes change of a function: instructions by identity, and what they are now made of."""
+    state: list[object] = [tuple(function.params)]
+    for block in function.blocks:
+        end = block.terminator
+        state += (block, end, end.args, block.successors)
+        for phi in block.phis:
+            state += (phi, phi.type, tuple(phi.incoming.items()))
+        for instr in block.instrs:
+            state += (instr, instr.op, instr.args, instr.type)
+    return state
