@@ -38,6 +38,7 @@ from .api.scipy import (
     scipy_root as scipy_root,
 )
 from .api.sparse import SparseHessian as SparseHessian, SparseJacobian as SparseJacobian
+from .api.vectorize import vectorize as vectorize
 from .numba_adapter.target.checkpoints import checkpoint as checkpoint, checkpointed as checkpointed
 from .runtime.compiled_function import DerivativeFunction as DerivativeFunction
 from .runtime.pullbacks import Pullback as Pullback, pullback as pullback

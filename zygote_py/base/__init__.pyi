@@ -44,6 +44,7 @@ from .statements import TypedFunction as TypedFunction
 from .structures import (
     arrays_in as arrays_in,
     leaves as leaves,
+    made as made,
     map_leaves as map_leaves,
     parts as parts,
     with_parts as with_parts,

@@ -14,3 +14,4 @@ from .compiled_function import DerivativeFunction as DerivativeFunction, kept_de
 from .pullbacks import pullback as pullback
 from .ravel import Layout as Layout, Vector as Vector
 from .tracebacks import shortening as shortening
+from .vectorized import Vectorized as Vectorized

@@ -1,0 +1,314 @@
+"""`Vectorized`: a derivative over arrays of inputs, which broadcasts like a ufunc.
+
+    over = Vectorized(gradient(f), "cpu", None)     # f of two numbers
+    over(x, 2.0)                                    # x: shape (n,); two arrays of shape (n,)
+
+Arguments are arrays of items, or structures whose leaves are. The trailing dimensions that the signature names are
+those of an item. All others broadcast, and each combination of their indices is one call of the derivative.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from zygote_py import numba_adapter
+from zygote_py.base import leaves, made, map_leaves, parts
+from zygote_py.compiler import Input, Structure, item_loop, outputs
+from zygote_py.ir import Type, components_of
+from zygote_py.ir.lazy_dataclass import dataclass
+from zygote_py.runtime.compiled_function import DerivativeFunction
+from zygote_py.runtime.core_dimensions import Dimensions, shape_of
+from zygote_py.runtime.entered import Entered, bound, entered
+
+_NUMBERS = (bool, int, float, complex, np.generic, np.ndarray, list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """A leaf of the arguments: an array of items, or something else, which all items have."""
+
+    path: str
+    value: Any
+    core: int | None  # dimensions of an item; None for what is no array of numbers
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return () if self.core is None else self.value.shape[: self.value.ndim - self.core]
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """The loops for some types of arguments, and what they call for each item."""
+
+    loops: Callable[..., None]
+    entered: Entered
+
+
+class Vectorized:
+    """A derivative over arrays of inputs; see `vectorize`."""
+
+    def __init__(self, derivative: DerivativeFunction[..., Any], target: str, signature: str | None) -> None:
+        self.derivative = derivative
+        self.target = target
+        self.signature = signature
+        self._dimensions = None if signature is None else Dimensions.of(signature)
+        self._compiled: dict[Any, _Compiled] = {}
+
+    def __repr__(self) -> str:
+        signature = "" if self.signature is None else f", signature={self.signature!r}"
+        return f"vectorize({self.derivative!r}, target={self.target!r}{signature})"
+
+    def __call__(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+        """Return the derivatives for all items, as one array, or as a structure of arrays."""
+        names, args = bound(self.derivative, args, kwargs)
+        if self._dimensions is not None and len(args) != len(self._dimensions.inputs):
+            raise TypeError(
+                f"{self._name} takes {len(self._dimensions.inputs)} arguments, as its signature has it, not {len(args)}"
+            )
+        found = _taken(args, names, None if self._dimensions is None else self._dimensions.inputs)
+        sizes: dict[str, int] = {}
+        if self._dimensions is not None:
+            shapes = [each.value.shape for each in found if each.core]
+            cores = [core for core in self._dimensions.inputs if core]
+            sizes = Dimensions(tuple(cores), ()).sizes(shapes, [each.path for each in found if each.core])
+        shape = _broadcast(found)
+        loops, values, axes = _arranged(found, shape)
+        if numba_adapter.jit_is_disabled():
+            return self._interpreted(args, values, axes, loops, shape, out)
+        compiled = self._compiled_for(args, values, axes, len(loops))
+        kinds = [kind for _, kind in outputs(compiled.entered.result)]
+        wanted = self._shapes(kinds, shape, sizes)
+        results = [np.empty(each, _dtype(kind)) for each, kind in zip(wanted, kinds, strict=True)]
+        given = None if out is None else _given(out, results)
+        flat = [each.reshape(loops + each.shape[len(shape) :]) for each in results]  # they are new: no copies
+        compiled.loops(loops, *values, *compiled.entered.captured, *flat)
+        if given is not None:  # which may overlap the arguments
+            for place, each in zip(given, results, strict=True):
+                place[...] = each
+            return out
+        return _structured(compiled.entered.result, (each if each.ndim else each[()] for each in results))
+
+    def _interpreted(
+        self,
+        args: tuple[Any, ...],
+        values: list[Any],
+        axes: list[tuple[int, ...] | None],
+        loops: tuple[int, ...],
+        shape: tuple[int, ...],
+        out: Any,
+    ) -> Any:
+        """Call the derivative for each item, without loops that are compiled."""
+        numbered = itertools.count()
+        arguments = [_numbered(arg, numbered) for arg in args]
+        found = []
+        for place in np.ndindex(loops):
+            items = [
+                value[tuple(place[axis] for axis in own)] if own else value
+                for value, own in zip(values, axes, strict=True)
+            ]
+            found.append(self.derivative(*(_filled(argument, items) for argument in arguments)))
+        if not found:
+            raise ValueError("without compilation, there has to be an item")
+        results = [np.stack(each) for each in zip(*map(_numbers_in, found), strict=True)]
+        results = [each.reshape(shape + each.shape[1:]) for each in results]
+        if out is not None:
+            for given, each in zip(_given(out, results), results, strict=True):
+                given[...] = each
+            return out
+        left = iter([each if each.ndim else each[()] for each in results])
+        return map_leaves(lambda leaf: None if leaf is None else next(left), found[0])
+
+    @property
+    def _name(self) -> str:
+        return f"the vectorized {self.derivative.form} of `{getattr(self.derivative, '__name__', '?')}`"
+
+    def _shapes(self, kinds: Sequence[Type], shape: tuple[int, ...], sizes: dict[str, int]) -> list[tuple[int, ...]]:
+        """Return the shapes of the results."""
+        if self._dimensions is None:
+            if any(isinstance(kind, types.Array) for kind in kinds):
+                raise TypeError(
+                    f'{self._name} returns arrays for each item: name their dimensions, as in signature="(k)->(k)"'
+                )
+            return [shape] * len(kinds)
+        cores = self._dimensions.outputs
+        if len(cores) != len(kinds):
+            raise TypeError(
+                f"{self._name} returns {len(kinds)} numbers or arrays for each item; the signature has {len(cores)}"
+            )
+        for number, (core, kind) in enumerate(zip(cores, kinds, strict=True)):
+            if len(core) != getattr(kind, "ndim", 0):
+                raise TypeError(
+                    f"result {number} of {self._name} has {getattr(kind, 'ndim', 0)} dimensions for each item; the "
+                    f"signature has {len(core)}"
+                )
+        return [shape + shape_of(core, sizes) for core in cores]
+
+    def _compiled_for(
+        self,
+        args: tuple[Any, ...],
+        values: list[Any],
+        axes: list[tuple[int, ...] | None],
+        ndim: int,
+    ) -> _Compiled:
+        kinds = [_item_type(value, of) for value, of in zip(values, axes, strict=True)]
+        numbered = itertools.count()
+        arguments = tuple(_numbered(arg, numbered) for arg in args)
+        key = tuple(kinds), tuple(axes), ndim, arguments, tuple(map(numba_adapter.typeof, values))
+        compiled = self._compiled.get(key)
+        if compiled is None or not compiled.entered.is_current:
+            found = entered(
+                self.derivative,
+                tuple(_type_of(argument, arg, kinds) for argument, arg in zip(arguments, args, strict=True)),
+            )
+            loops = item_loop(
+                f"{self.derivative.form}_over_items",
+                found.dispatcher,
+                arguments,
+                len(found.captured),
+                [Input(each) for each in axes],
+                found.result,
+                ndim,
+                parallel=self.target == "parallel",
+            )
+            compiled = self._compiled[key] = _Compiled(loops, found)
+        return compiled
+
+
+def _taken(args: Sequence[Any], names: Sequence[str], cores: Sequence[Sequence[str]] | None) -> list[_Leaf]:
+    """Return the leaves of the arguments, as arrays. Numbers of Python become floats like those of the arrays."""
+    found: list[_Leaf] = []
+    for number, (arg, name) in enumerate(zip(args, names, strict=True)):
+        core = len(cores[number]) if cores is not None else 0
+        if core and parts(arg) is not None:
+            raise TypeError(f"the argument `{name}` is a structure: in the signature, its dimensions are ()")
+        for path, value in leaves(name, arg):
+            if not isinstance(value, _NUMBERS):
+                if core:
+                    raise TypeError(f"the argument `{path}` is no array: {type(value).__name__}")
+                found.append(_Leaf(path, value, None))
+                continue
+            if np.ndim(value) < core:
+                has = f"the argument `{path}` has {np.ndim(value)} dimensions"
+                raise ValueError(f"{has}; the signature has {core} for each item")
+            found.append(_Leaf(path, value, core))
+    dtypes = [each.value.dtype for each in found if isinstance(each.value, np.ndarray | np.generic)]
+    floats = [dtype for dtype in dtypes if dtype.kind in "fc"]
+    single = bool(floats) and np.result_type(*floats) in (np.float32, np.complex64)
+    return [
+        _Leaf(each.path, _as_array(each.value, single), each.core) if each.core is not None else each for each in found
+    ]
+
+
+def _as_array(value: Any, single: bool) -> Any:
+    if single and type(value) in (float, complex):
+        return np.asarray(value, np.float32 if type(value) is float else np.complex64)
+    return np.asarray(value)
+
+
+def _broadcast(found: Sequence[_Leaf]) -> tuple[int, ...]:
+    """Return the shape of the loops. Raises ValueError if the arguments do not broadcast."""
+    try:
+        return np.broadcast_shapes(*(each.shape for each in found))
+    except ValueError:
+        shapes = ", ".join(f"`{each.path}` {each.shape}" for each in found if each.core is not None)
+        raise ValueError(f"the arguments do not broadcast: {shapes}") from None
+
+
+def _arranged(
+    found: Sequence[_Leaf], shape: tuple[int, ...]
+) -> tuple[tuple[int, ...], list[Any], list[tuple[int, ...] | None]]:
+    """Return the shape of the loops, the arguments, and the axes of the loops that select an item of each.
+
+    Where each array is one block of memory with an item for each combination of indices, one loop runs over all of it.
+    """
+    arrays = [each for each in found if each.core is not None and each.shape]
+    is_flat = len(shape) > 1 and all(each.shape == shape and each.value.flags.c_contiguous for each in arrays)
+    loops = (math.prod(shape),) if is_flat else shape
+    values: list[Any] = []
+    axes: list[tuple[int, ...] | None] = []
+    for each in found:
+        if each.core is None:
+            values.append(each.value)
+            axes.append(None)
+            continue
+        own = loops if is_flat and each.shape else each.shape
+        first = len(loops) - len(own)
+        core = each.value.shape[each.value.ndim - each.core :]
+        kept = [axis for axis, size in enumerate(own) if size != 1]
+        value = each.value.reshape((*(own[axis] for axis in kept), *core))
+        axes.append(tuple(first + axis for axis in kept))
+        values.append(value if value.ndim else value[()])
+    return loops, values, axes
+
+
+def _item_type(value: Any, axes: tuple[int, ...] | None) -> Type:
+    """Return the type of an item of an argument."""
+    kind: Any = numba_adapter.typeof(value)
+    core = kind.ndim - len(axes) if axes else 0
+    item: Type = (
+        kind.copy(ndim=core, layout="C" if kind.layout == "C" else "A") if core else kind.dtype if axes else kind
+    )
+    return item
+
+
+def _dtype(kind: Any) -> np.dtype[Any]:
+    element = kind.dtype if isinstance(kind, types.Array) else kind
+    return np.dtype("bool" if isinstance(element, types.Boolean) else str(element))
+
+
+def _numbered(arg: Any, numbers: Iterator[int]) -> Any:
+    """Return an argument with a number for each leaf."""
+    inner = parts(arg)
+    return next(numbers) if inner is None else Structure(type(arg), tuple(_numbered(each, numbers) for each in inner))
+
+
+def _type_of(argument: Any, arg: Any, kinds: Sequence[Type]) -> Type:
+    """Return the type of an argument of the derivative, given those of its leaves."""
+    if not isinstance(argument, Structure):
+        kind: Type = kinds[argument]
+        return kind
+    inner = parts(arg)
+    assert inner is not None
+    of = [_type_of(each, part, kinds) for each, part in zip(argument.parts, inner, strict=True)]
+    if issubclass(argument.cls, tuple):
+        made_of: Type = types.BaseTuple.from_types(of, None if argument.cls is tuple else argument.cls)
+        return made_of
+    return numba_adapter.DataclassType(tuple(of), argument.cls)
+
+
+def _filled(argument: Any, items: Sequence[Any]) -> Any:
+    if not isinstance(argument, Structure):
+        return items[argument]
+    return made(argument.cls, tuple(_filled(each, items) for each in argument.parts))
+
+
+def _numbers_in(result: Any) -> list[Any]:
+    return [leaf for _, leaf in leaves("y", result) if leaf is not None]
+
+
+def _given(out: Any, expected: list[Any]) -> list[Any]:
+    """Return the arrays to store the results in. Raises ValueError or TypeError if they do not fit."""
+    found = [leaf for _, leaf in leaves("out", out) if leaf is not None]
+    if len(found) != len(expected):
+        raise TypeError(f"`out` has {len(found)} arrays, where {len(expected)} are expected")
+    for number, (each, like) in enumerate(zip(found, expected, strict=True)):
+        if not isinstance(each, np.ndarray) or each.dtype != like.dtype or each.shape != like.shape:
+            what = f"{each.dtype} of shape {each.shape}" if isinstance(each, np.ndarray) else type(each).__name__
+            raise ValueError(f"array {number} of `out` is {what}, where {like.dtype} of shape {like.shape} is expected")
+        if not each.flags.writeable:
+            raise ValueError(f"array {number} of `out` is read-only")
+    return found
+
+
+def _structured(kind: Type, results: Iterator[Any]) -> Any:
+    """Return results in the structure of a type."""
+    if isinstance(kind, types.BaseTuple):
+        cls = getattr(kind, "instance_class", tuple)
+        return made(cls, tuple(_structured(each, results) for each in components_of(kind)))
+    return None if isinstance(kind, types.NoneType) else next(results)
