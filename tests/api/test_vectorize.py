@@ -225,7 +225,7 @@ def test_as_decorator_and_text():
     ("call", "error", "message"),
     [
         (lambda: vectorize(wave), TypeError, "takes a derivative"),
-        (lambda: vectorize(gradient(wave), target="gpu"), ValueError, "the target is one of 'cpu', 'parallel'"),
+        (lambda: vectorize(gradient(wave), target="gpu"), ValueError, "the target is one of 'cpu', 'parallel', 'cuda'"),
         (lambda: vectorize(gradient(wave), signature="(k)->k"), ValueError, "not a signature"),
         (lambda: vectorize(gradient(wave), signature="(k)->(n)"), ValueError, "the dimension `n` of an output"),
         (lambda: vectorize(gradient(wave))(np.ones(2), np.ones(3)), ValueError, r"do not broadcast: `x` \(2,\), `p`"),

@@ -10,11 +10,12 @@ import functools
 from collections.abc import Callable
 from typing import Any, overload
 
+from zygote_py.numba_adapter.cuda import launch
 from zygote_py.runtime import DerivativeFunction, Vectorized
 
 __all__ = ["vectorize"]
 
-_TARGETS = ("cpu", "parallel")
+_TARGETS = ("cpu", "parallel", "cuda")
 
 
 @overload
@@ -86,4 +87,6 @@ def vectorize(
         )
     if target not in _TARGETS:
         raise ValueError(f"the target is one of {', '.join(map(repr, _TARGETS))}, not {target!r}")
+    if target == "cuda":
+        launch.cuda_module()
     return Vectorized(df, target, signature)

@@ -1,7 +1,14 @@
 """The names that other folders import, and the modules that define them; each is imported when it is first used."""
 
 from .border import refuse_in_pullback as refuse_in_pullback
-from .item_loops import Input as Input, Structure as Structure, item_loop as item_loop, outputs as outputs
+from .device import DeviceCode as DeviceCode, compile_for_device as compile_for_device
+from .item_loops import (
+    Input as Input,
+    ItemLoops as ItemLoops,
+    Structure as Structure,
+    defined as defined,
+    outputs as outputs,
+)
 from .jvp import refuse_draws as refuse_draws
 from .pipeline import (
     FLAT as FLAT,

@@ -1,21 +1,31 @@
 """Functions over arrays of inputs: loops that call a function for each item and store what it returns.
 
-def gradient_over_items(shape, a_0, a_1, r_0, r_1):
-    for i_0 in range(shape[0]):
-        y = item(a_0[i_0], a_1)
-        r_0[i_0] = y[0]
-        r_1[i_0] = y[1]
+    def gradient_over_items(shape, a_0, a_1, r_0, r_1):
+        for i_0 in range(shape[0]):
+            y = item(a_0[i_0], a_1)
+            r_0[i_0] = y[0]
+            r_1[i_0] = y[1]
+
+On a device the items are divided among the threads:
+
+    def gradient_over_items(count, shape, a_0, a_1, r_0, r_1):
+        lane = cuda.grid(1)
+        lanes = cuda.gridsize(1)
+        for i in range(lane, count, lanes):
+            i_0 = i
+            y = item(a_0[i_0], a_1)
+            ...
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numba
 from numba import types
 
-from zygote_py import numba_adapter
 from zygote_py.adjoints import refuse
 from zygote_py.adjoints.analysis import is_array
 from zygote_py.base import define, free
@@ -26,9 +36,12 @@ from zygote_py.ir.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """An argument of a loop: the axes of the loops that select an item of it, or None if it is passed whole."""
+    """An argument of a loop: what selects an item of it.
 
-    axes: tuple[int, ...] | None = None
+    These are axes of the loops, or None for an axis of length 1. `axes` is None for what is passed whole.
+    """
+
+    axes: tuple[int | None, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,49 +65,110 @@ def outputs(kind: Type, text: str = "y") -> Iterator[tuple[str, Type]]:
         )
 
 
-def item_loop(
-    name: str,
-    item: Any,
-    arguments: Sequence[Any],
-    captured_count: int,
-    inputs: Sequence[Input],
-    result: Type,
-    ndim: int,
-    *,
-    parallel: bool,
-) -> Callable[..., None]:
-    """Return the compiled function; it takes the shape of the loops, the inputs, captured values and the outputs.
+@dataclass(frozen=True, slots=True)
+class ItemLoops:
+    """What is called for each item, and how its arguments are selected.
 
-    `arguments` are those of `item`: numbers of inputs, or structures of them. The captured values follow them.
+    `arguments` are those of the function: numbers of inputs, or structures of them. They are followed by `captured`
+    values, which are passed whole.
     """
-    namespace: dict[str, Any] = {"item": item, "prange": numba.prange}
-    indices = [f"i_{axis}" for axis in range(ndim)]
 
-    def written(argument: Any) -> str:
+    arguments: Sequence[Any]
+    inputs: Sequence[Input]
+    captured: int
+    ndim: int
+
+    def with_captured(self, count: int) -> ItemLoops:
+        """Return the loops for this number of captured values."""
+        return replace(self, captured=count)
+
+    def text(self, name: str, found: Sequence[tuple[str, Type]], *, parallel: bool) -> tuple[str, dict[str, Any]]:
+        """Return the text of the loops for a processor, and the classes that it names."""
+        indices = self._indices
+        lines = [f"def {name}({', '.join(['shape', *self._parameters, *_results(found)])}):"]
+        for axis, index in enumerate(indices):
+            counting = "prange" if parallel and axis == 0 else "range"
+            lines.append(f"{'    ' * (axis + 1)}for {index} in {counting}(shape[{axis}]):")
+        classes: dict[str, Any] = {}
+        body = [f"y = item({', '.join(self._passed(classes))})", *_stores(found, indices)]
+        return _joined(lines, body, self.ndim + 1), classes
+
+    def device_text(
+        self, name: str, found: Sequence[tuple[str, Type]], workspace: int, *, lengths: bool = False
+    ) -> tuple[str, dict[str, Any]]:
+        """Return the text of the loops for the threads of a device, with arrays of a workspace.
+
+        If it is about the `lengths` of these, the largest are stored.
+        """
+        spaces = [f"w_{number}" for number in range(workspace)]
+        given = [*self._parameters, *spaces, *(["r_0"] if lengths else _results(found))]
+        lines = [
+            f"def {name}({', '.join(['count', 'shape', *given])}):",
+            "    lane = cuda.grid(1)",
+            "    lanes = cuda.gridsize(1)",
+            "    for i in range(lane, count, lanes):",
+        ]
+        classes: dict[str, Any] = {}
+        body = []
+        rest = "i"
+        for axis in range(self.ndim - 1, 0, -1):
+            body.append(f"i_{axis} = {rest} % shape[{axis}]")
+            body.append(f"n_{axis} = {rest} // shape[{axis}]")
+            rest = f"n_{axis}"
+        if self.ndim:
+            body.append(f"i_0 = {rest}")
+        more = [*spaces, *(["lane", "lanes"] if spaces else [])]
+        body.append(f"y = item({', '.join([*self._passed(classes), *more])})")
+        if lengths:
+            body += [f"cuda.atomic.max(r_0, {number}, {text})" for number, (text, _) in enumerate(found)]
+        else:
+            body += _stores(found, self._indices)
+        return _joined(lines, body, 2), classes
+
+    @property
+    def _indices(self) -> list[str]:
+        return [f"i_{axis}" for axis in range(self.ndim)]
+
+    @property
+    def _parameters(self) -> list[str]:
+        return [*(f"a_{number}" for number in range(len(self.inputs))), *self._captured]
+
+    @property
+    def _captured(self) -> list[str]:
+        return [f"c_{number}" for number in range(self.captured)]
+
+    def _passed(self, classes: dict[str, Any]) -> list[str]:
+        return [*(self._written(argument, classes) for argument in self.arguments), *self._captured]
+
+    def _written(self, argument: Any, classes: dict[str, Any]) -> str:
         if isinstance(argument, Structure):
-            inside = ", ".join(map(written, argument.parts))
+            inside = ", ".join(self._written(each, classes) for each in argument.parts)
             if argument.cls is tuple:
                 return f"({inside},)" if inside else "()"
-            own = free(argument.cls.__name__, [known for known, cls in namespace.items() if cls is not argument.cls])
-            namespace[own] = argument.cls
+            taken = ["item", "prange", "cuda", *(known for known, cls in classes.items() if cls is not argument.cls)]
+            own = free(argument.cls.__name__, taken)
+            classes[own] = argument.cls
             return f"{own}({inside})"
-        axes = inputs[argument].axes
-        return f"a_{argument}[{', '.join(indices[axis] for axis in axes)}]" if axes else f"a_{argument}"
+        axes = self.inputs[argument].axes
+        if not axes:
+            return f"a_{argument}"
+        return f"a_{argument}[{', '.join('0' if axis is None else f'i_{axis}' for axis in axes)}]"
 
-    captured = [f"c_{number}" for number in range(captured_count)]
-    found = list(outputs(result))
-    given = [f"a_{number}" for number in range(len(inputs))]
-    lines = [f"def {name}({', '.join(['shape', *given, *captured, *(f'r_{n}' for n in range(len(found)))])}):"]
-    for axis, index in enumerate(indices):
-        counting = "prange" if parallel and axis == 0 else "range"
-        lines.append(f"{'    ' * (axis + 1)}for {index} in {counting}(shape[{axis}]):")
-    indent = "    " * (ndim + 1)
-    lines.append(f"{indent}y = item({', '.join([*map(written, arguments), *captured])})")
+
+def defined(name: str, text: str, namespace: dict[str, Any]) -> Callable[..., None]:
+    """Return the function of a text."""
+    return define(text, name, {"prange": numba.prange, **namespace}, filename=f"<zygote_py {name}>")
+
+
+def _results(found: Sequence[object]) -> list[str]:
+    return [f"r_{number}" for number in range(len(found))]
+
+
+def _stores(found: Sequence[tuple[str, Any]], indices: Sequence[str]) -> Iterator[str]:
     for number, (text, kind) in enumerate(found):
         place = ", ".join([*indices, *[":"] * getattr(kind, "ndim", 0)]) or "()"
-        lines.append(f"{indent}r_{number}[{place}] = {text}")
-    if not found:
-        lines.append(f"{indent}pass")
-    function = define("\n".join([*lines, ""]), name, namespace, filename=f"<zygote_py {name}>")
-    compiled: Callable[..., None] = numba_adapter.decorated(function, {"parallel": parallel, "nogil": True})
-    return compiled
+        yield f"r_{number}[{place}] = {text}"
+
+
+def _joined(lines: Sequence[str], body: Sequence[str], depth: int) -> str:
+    return "\n".join([*lines, *(f"{'    ' * depth}{line}" for line in body), ""])

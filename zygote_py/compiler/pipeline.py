@@ -161,12 +161,7 @@ def compile_gradient(
     Returns these captured variables, too.
     """
     form = request.form
-    made = _joint(request, argument_types, lower_of(request), True) if form is None else _made(request, argument_types)
-    hidden = _take_captured(made.joint, made.lowered, hidden)
-    take_arguments(made.joint, (*argument_types, *_types_of(hidden)))
-    if form is not None:
-        give_whole(made.joint, made.lowered.result_type)
-    finish(made.joint)
+    made, hidden = derivative_of(request, argument_types, hidden)
     defaults = {} if hidden else request.defaults  # captured values follow the parameters
     notes = [f"{FLAT}: {name} (see docs/implicit.md)" for name in made.flat]
     emitted = emit(made.joint, name=request.name, target=NJIT, options=request.options, defaults=defaults, notes=notes)
@@ -181,8 +176,22 @@ def compile_gradient(
     return CompiledForm(made.lowered, None, made.adjoint, emitted, primal), hidden
 
 
+def derivative_of(
+    request: Request, argument_types: tuple[Type, ...], hidden: tuple[Capture, ...]
+) -> tuple[JointResult, tuple[Capture, ...]]:
+    """Return the function that is to be emitted for one signature, and its captured variables; see above."""
+    form = request.form
+    made = _joint(request, argument_types, lower_of(request), True) if form is None else _made(request, argument_types)
+    hidden = _take_captured(made.joint, made.lowered, hidden)
+    take_arguments(made.joint, (*argument_types, *_types_of(hidden)))
+    if form is not None:
+        give_whole(made.joint, made.lowered.result_type)
+    finish(made.joint)
+    return made, hidden
+
+
 @dataclass(frozen=True, eq=False)
-class _JointResult:
+class JointResult:
     """A joint function, and what it was made from."""
 
     lowered: LoweredFunction
@@ -193,13 +202,13 @@ class _JointResult:
     kind: Type | None = None  # of the result, if that is not what the joint function returns
 
 
-def _made(request: Request, argument_types: tuple[Type, ...]) -> _JointResult:
+def _made(request: Request, argument_types: tuple[Type, ...]) -> JointResult:
     """Return the function that a form other than a gradient makes."""
     typed = numba_adapter.typed_derivative(request.form, request.primal, argument_types, request.options)
     lowered = lower_typed(typed)
     function = lowered.function
     del function.params[lowered.argument_count + len(lowered.hidden) :]  # the function itself, which holds nothing
-    return _JointResult(lowered, None, function, clone(function).function)
+    return JointResult(lowered, None, function, clone(function).function)
 
 
 def lower_of(request: Request) -> Lower:
@@ -217,7 +226,7 @@ def lower_of(request: Request) -> Lower:
     return derivative
 
 
-def _joint(request: Request, argument_types: tuple[Type, ...], lower: Lower, is_emitted: bool = False) -> _JointResult:
+def _joint(request: Request, argument_types: tuple[Type, ...], lower: Lower, is_emitted: bool = False) -> JointResult:
     """Return the joint function of a request for one signature: of the arguments and all captured values."""
     given, wrt, lowered = lowered_primal(request, argument_types, lower)
     refuse_writes(lowered.function, given)
@@ -239,7 +248,7 @@ def _joint(request: Request, argument_types: tuple[Type, ...], lower: Lower, is_
     if request.has_aux:
         with_auxiliary(joint, request.with_value)
     take_integers(joint, given)
-    return _JointResult(replace(lowered, has_derivatives=True), activity, adjoint, joint, flat, kind)
+    return JointResult(replace(lowered, has_derivatives=True), activity, adjoint, joint, flat, kind)
 
 
 # What is said of a parameter that affects the result only by what has no derivative.

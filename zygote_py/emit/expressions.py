@@ -296,6 +296,9 @@ class Expressions:
         """Return a new array of a type: a transpose for Fortran order; C order is valid for any layout."""
         if not isinstance(type, types.Array):
             raise InternalError(f"emit: a record cannot be of type {type}")
+        if self.module.is_device and op is ops.record:
+            array = _dotted(("cuda", "local", "array"))
+            return ast.Call(array, [shape[0] if len(shape) == 1 else ast.Tuple(shape), self._dtype(type.dtype)], [])
         transposed = type.layout == "F"
         lengths = shape[::-1] if transposed else shape
         function = np.zeros if op is ops.zeros else np.empty

@@ -26,8 +26,9 @@ from zygote_py.ir.ops import OWN, Op, helpers, is_method, module_of
 class Module:
     """The imports and globals of the emitted module, with names that differ from all parameters."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: Names, *, is_device: bool = False) -> None:
         self._names = names
+        self.is_device = is_device
         self._aliases: dict[str, str] = {}  # of math, cmath, np and builtins
         self._used: set[str] = set()
         self.globals: dict[str, object] = {}

@@ -20,15 +20,19 @@ from zygote_py.ir.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The compiler that a module is written for: the decorator of its functions, and where this is imported from."""
+    """The compiler that a module is written for: the decorator of its functions, and where this is imported from.
+
+    The functions of a device run on threads that have arrays of their own, and allocate no others.
+    """
 
     decorator: str
     module: str
+    is_device: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names that the module needs for it."""
-        return (self.decorator,) if self.decorator else ()
+        return (self.decorator.partition(".")[0],) if self.decorator else ()
 
     def imports(self) -> list[str]:
         """Return the lines that import the decorator."""
@@ -36,12 +40,16 @@ class Target:
 
     def above(self, options: Mapping[str, object]) -> list[str]:
         """Return the lines above a function that is compiled with these options."""
-        written = ", ".join(f"{name}={_option(value)}" for name, value in options.items())
-        return [f"@{name}({written})" if written else f"@{name}" for name in self.names]
+        if not self.decorator:
+            return []
+        given = {"device": True, **options} if self.is_device else options
+        written = ", ".join(f"{name}={_option(value)}" for name, value in given.items())
+        return [f"@{self.decorator}({written})" if written else f"@{self.decorator}"]
 
 
 PYTHON = Target("", "")
 NJIT = Target("njit", "numba")
+CUDA = Target("cuda.jit", "numba", is_device=True)
 
 
 def _option(value: object) -> str:
@@ -91,7 +99,7 @@ def emit(
     reserved = [name, *target.names, *(param.hint for each in functions for param in each.params)]
     if wrong := [each for each in reserved if not is_identifier(each)]:
         raise InternalError(f"emit: {wrong[0]!r} is not a name")
-    module = Module(Names(reserved))
+    module = Module(Names(reserved), is_device=target.is_device)
     for each in functions:
         module.reserve(each)
     texts = []

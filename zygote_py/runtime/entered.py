@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from zygote_py import numba_adapter
+from zygote_py.base import are_unchanged
+from zygote_py.cache import as_captured
+from zygote_py.compiler import DeviceCode, compile_for_device
 from zygote_py.ir import Type
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.runtime.compiled_function import DerivativeFunction
@@ -41,6 +45,43 @@ def entered(df: DerivativeFunction[..., Any], argument_types: tuple[Type, ...]) 
         of.rules_have_changed()
     _, dispatcher, signature = of._ready(argument_types)
     return Entered(of, of._now, dispatcher, dispatcher.overloads[signature].signature.return_type)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceEntered:
+    """The code of a derivative for some types, for a device."""
+
+    derivative: DerivativeFunction[..., Any]
+    generation: Generation
+    code: DeviceCode
+
+    @property
+    def captured(self) -> tuple[object, ...]:
+        """The present values of captured variables."""
+        return tuple(capture.read() for capture in self.code.hidden)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether it computes what the function does now."""
+        df, frozen = self.derivative, self.code.frozen
+        return (
+            df._now is self.generation
+            and not df._is_outdated()
+            and are_unchanged([each.read for each in frozen], [each.value for each in frozen])
+            and all(
+                as_captured(numba_adapter.typeof(value)) == capture.type
+                for value, capture in zip(self.captured, self.code.hidden, strict=True)
+            )
+        )
+
+
+def device_entered(df: DerivativeFunction[..., Any], argument_types: tuple[Type, ...]) -> DeviceEntered:
+    """Return the code of a derivative for a device, for these types of all arguments. Raises DifferentiationError."""
+    of = _for_count(df, len(argument_types))
+    if of._is_outdated():
+        of.rules_have_changed()
+    with numba_adapter.COMPILER_LOCK:
+        return DeviceEntered(of, of._now, compile_for_device(of._request, argument_types))
 
 
 def bound(

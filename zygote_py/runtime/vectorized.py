@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,12 +19,14 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.base import leaves, made, map_leaves, parts
-from zygote_py.compiler import Input, Structure, item_loop, outputs
+from zygote_py.compiler import Input, ItemLoops, Structure, outputs
 from zygote_py.ir import Type, components_of
 from zygote_py.ir.lazy_dataclass import dataclass
+from zygote_py.numba_adapter.cuda import launch
 from zygote_py.runtime.compiled_function import DerivativeFunction
 from zygote_py.runtime.core_dimensions import Dimensions, shape_of
-from zygote_py.runtime.entered import Entered, bound, entered
+from zygote_py.runtime.entered import bound
+from zygote_py.runtime.item_loops import DeviceLoops, HostLoops, Loops, dtype_of
 
 _NUMBERS = (bool, int, float, complex, np.generic, np.ndarray, list)
 
@@ -42,14 +44,6 @@ class _Leaf:
         return () if self.core is None else self.value.shape[: self.value.ndim - self.core]
 
 
-@dataclass(frozen=True, slots=True)
-class _Compiled:
-    """The loops for some types of arguments, and what they call for each item."""
-
-    loops: Callable[..., None]
-    entered: Entered
-
-
 class Vectorized:
     """A derivative over arrays of inputs; see `vectorize`."""
 
@@ -58,48 +52,64 @@ class Vectorized:
         self.target = target
         self.signature = signature
         self._dimensions = None if signature is None else Dimensions.of(signature)
-        self._compiled: dict[Any, _Compiled] = {}
+        self._made: dict[Any, Loops] = {}
 
     def __repr__(self) -> str:
         signature = "" if self.signature is None else f", signature={self.signature!r}"
         return f"vectorize({self.derivative!r}, target={self.target!r}{signature})"
 
-    def __call__(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, out: Any = None, stream: Any = 0, **kwargs: Any) -> Any:
         """Return the derivatives for all items, as one array, or as a structure of arrays."""
+        args, found, shape, sizes = self._broadcast(args, kwargs)
+        nest, values, axes = _arranged(found, shape)
+        if self.target != "cuda" and numba_adapter.jit_is_disabled():
+            return self._interpreted(args, values, axes, nest, shape, out)
+        loops = self._loops_for(args, values, axes, len(nest))
+        kinds = [kind for _, kind in outputs(loops.result)]
+        new = launch.new if self.target == "cuda" else np.empty
+        wanted = self._shapes(kinds, shape, sizes)
+        stored = [new(nest + each[len(shape) :], dtype_of(kind)) for each, kind in zip(wanted, kinds, strict=True)]
+        loops.run(nest, values, stored, stream)
+        results = [each.reshape(of) for each, of in zip(stored, wanted, strict=True)]
+        if out is not None:  # which may overlap the arguments
+            for place, each in zip(_given(out, results), results, strict=True):
+                _copy(place, each, stream)
+            return out
+        if self.target == "cuda" and not any(launch.is_device_array(each.value) for each in found):
+            results = [launch.on_host(each, stream) for each in results]
+        return _structured(loops.result, (each if each.ndim else each[()] for each in results))
+
+    def record_bytes(self, *args: Any, **kwargs: Any) -> int:
+        """Return how many bytes the records of a call with these arguments take on the device."""
+        args, found, shape, _ = self._broadcast(args, kwargs)
+        nest, values, axes = _arranged(found, shape)
+        loops = self._loops_for(args, values, axes, len(nest))
+        return loops.record_bytes(nest, values)
+
+    def _broadcast(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], list[_Leaf], tuple[int, ...], dict[str, int]]:
+        """Return all arguments, their leaves, the shape of the loops, and the sizes of the dimensions of items."""
         names, args = bound(self.derivative, args, kwargs)
         if self._dimensions is not None and len(args) != len(self._dimensions.inputs):
             raise TypeError(
                 f"{self._name} takes {len(self._dimensions.inputs)} arguments, as its signature has it, not {len(args)}"
             )
-        found = _taken(args, names, None if self._dimensions is None else self._dimensions.inputs)
+        cores = None if self._dimensions is None else self._dimensions.inputs
+        found = _taken(args, names, cores, self.target == "cuda")
         sizes: dict[str, int] = {}
         if self._dimensions is not None:
             shapes = [each.value.shape for each in found if each.core]
-            cores = [core for core in self._dimensions.inputs if core]
-            sizes = Dimensions(tuple(cores), ()).sizes(shapes, [each.path for each in found if each.core])
-        shape = _broadcast(found)
-        loops, values, axes = _arranged(found, shape)
-        if numba_adapter.jit_is_disabled():
-            return self._interpreted(args, values, axes, loops, shape, out)
-        compiled = self._compiled_for(args, values, axes, len(loops))
-        kinds = [kind for _, kind in outputs(compiled.entered.result)]
-        wanted = self._shapes(kinds, shape, sizes)
-        results = [np.empty(each, _dtype(kind)) for each, kind in zip(wanted, kinds, strict=True)]
-        given = None if out is None else _given(out, results)
-        flat = [each.reshape(loops + each.shape[len(shape) :]) for each in results]  # they are new: no copies
-        compiled.loops(loops, *values, *compiled.entered.captured, *flat)
-        if given is not None:  # which may overlap the arguments
-            for place, each in zip(given, results, strict=True):
-                place[...] = each
-            return out
-        return _structured(compiled.entered.result, (each if each.ndim else each[()] for each in results))
+            named = Dimensions(tuple(core for core in self._dimensions.inputs if core), ())
+            sizes = named.sizes(shapes, [each.path for each in found if each.core])
+        return args, found, _shape_of_loops(found), sizes
 
     def _interpreted(
         self,
         args: tuple[Any, ...],
         values: list[Any],
-        axes: list[tuple[int, ...] | None],
-        loops: tuple[int, ...],
+        axes: list[tuple[int | None, ...] | None],
+        nest: tuple[int, ...],
         shape: tuple[int, ...],
         out: Any,
     ) -> Any:
@@ -107,9 +117,9 @@ class Vectorized:
         numbered = itertools.count()
         arguments = [_numbered(arg, numbered) for arg in args]
         found = []
-        for place in np.ndindex(loops):
+        for place in np.ndindex(nest):
             items = [
-                value[tuple(place[axis] for axis in own)] if own else value
+                value[tuple(0 if axis is None else place[axis] for axis in own)] if own else value
                 for value, own in zip(values, axes, strict=True)
             ]
             found.append(self.derivative(*(_filled(argument, items) for argument in arguments)))
@@ -149,38 +159,28 @@ class Vectorized:
                 )
         return [shape + shape_of(core, sizes) for core in cores]
 
-    def _compiled_for(
-        self,
-        args: tuple[Any, ...],
-        values: list[Any],
-        axes: list[tuple[int, ...] | None],
-        ndim: int,
-    ) -> _Compiled:
+    def _loops_for(
+        self, args: tuple[Any, ...], values: list[Any], axes: list[tuple[int | None, ...] | None], ndim: int
+    ) -> Loops:
         kinds = [_item_type(value, of) for value, of in zip(values, axes, strict=True)]
         numbered = itertools.count()
         arguments = tuple(_numbered(arg, numbered) for arg in args)
-        key = tuple(kinds), tuple(axes), ndim, arguments, tuple(map(numba_adapter.typeof, values))
-        compiled = self._compiled.get(key)
-        if compiled is None or not compiled.entered.is_current:
-            found = entered(
-                self.derivative,
-                tuple(_type_of(argument, arg, kinds) for argument, arg in zip(arguments, args, strict=True)),
-            )
-            loops = item_loop(
-                f"{self.derivative.form}_over_items",
-                found.dispatcher,
-                arguments,
-                len(found.captured),
-                [Input(each) for each in axes],
-                found.result,
-                ndim,
-                parallel=self.target == "parallel",
-            )
-            compiled = self._compiled[key] = _Compiled(loops, found)
-        return compiled
+        key = tuple(kinds), tuple(axes), ndim, arguments
+        loops = self._made.get(key)
+        if loops is None or not loops.is_current:
+            taken = tuple(_type_of(argument, arg, kinds) for argument, arg in zip(arguments, args, strict=True))
+            calls = ItemLoops(arguments, [Input(each) for each in axes], 0, ndim)
+            if self.target == "cuda":
+                loops = DeviceLoops(self.derivative, taken, calls)
+            else:
+                loops = HostLoops(self.derivative, taken, calls, parallel=self.target == "parallel")
+            self._made[key] = loops
+        return loops
 
 
-def _taken(args: Sequence[Any], names: Sequence[str], cores: Sequence[Sequence[str]] | None) -> list[_Leaf]:
+def _taken(
+    args: Sequence[Any], names: Sequence[str], cores: Sequence[Sequence[str]] | None, on_device: bool
+) -> list[_Leaf]:
     """Return the leaves of the arguments, as arrays. Numbers of Python become floats like those of the arrays."""
     found: list[_Leaf] = []
     for number, (arg, name) in enumerate(zip(args, names, strict=True)):
@@ -188,16 +188,19 @@ def _taken(args: Sequence[Any], names: Sequence[str], cores: Sequence[Sequence[s
         if core and parts(arg) is not None:
             raise TypeError(f"the argument `{name}` is a structure: in the signature, its dimensions are ()")
         for path, value in leaves(name, arg):
-            if not isinstance(value, _NUMBERS):
+            is_on_device = on_device and launch.is_device_array(value)
+            if is_on_device:
+                value = launch.on_device(value)
+            if not isinstance(value, _NUMBERS) and not is_on_device:
                 if core:
                     raise TypeError(f"the argument `{path}` is no array: {type(value).__name__}")
                 found.append(_Leaf(path, value, None))
                 continue
-            if np.ndim(value) < core:
-                has = f"the argument `{path}` has {np.ndim(value)} dimensions"
+            if _ndim(value) < core:
+                has = f"the argument `{path}` has {_ndim(value)} dimensions"
                 raise ValueError(f"{has}; the signature has {core} for each item")
             found.append(_Leaf(path, value, core))
-    dtypes = [each.value.dtype for each in found if isinstance(each.value, np.ndarray | np.generic)]
+    dtypes = [each.value.dtype for each in found if hasattr(each.value, "dtype")]
     floats = [dtype for dtype in dtypes if dtype.kind in "fc"]
     single = bool(floats) and np.result_type(*floats) in (np.float32, np.complex64)
     return [
@@ -205,13 +208,19 @@ def _taken(args: Sequence[Any], names: Sequence[str], cores: Sequence[Sequence[s
     ]
 
 
+def _ndim(value: Any) -> int:
+    return value.ndim if hasattr(value, "ndim") else np.ndim(value)
+
+
 def _as_array(value: Any, single: bool) -> Any:
+    if launch.is_device_array(value):
+        return value
     if single and type(value) in (float, complex):
         return np.asarray(value, np.float32 if type(value) is float else np.complex64)
     return np.asarray(value)
 
 
-def _broadcast(found: Sequence[_Leaf]) -> tuple[int, ...]:
+def _shape_of_loops(found: Sequence[_Leaf]) -> tuple[int, ...]:
     """Return the shape of the loops. Raises ValueError if the arguments do not broadcast."""
     try:
         return np.broadcast_shapes(*(each.shape for each in found))
@@ -222,44 +231,42 @@ def _broadcast(found: Sequence[_Leaf]) -> tuple[int, ...]:
 
 def _arranged(
     found: Sequence[_Leaf], shape: tuple[int, ...]
-) -> tuple[tuple[int, ...], list[Any], list[tuple[int, ...] | None]]:
-    """Return the shape of the loops, the arguments, and the axes of the loops that select an item of each.
+) -> tuple[tuple[int, ...], list[Any], list[tuple[int | None, ...] | None]]:
+    """Return the shape of the loops, the arguments, and what selects an item of each; see `Input`.
 
     Where each array is one block of memory with an item for each combination of indices, one loop runs over all of it.
     """
     arrays = [each for each in found if each.core is not None and each.shape]
-    is_flat = len(shape) > 1 and all(each.shape == shape and each.value.flags.c_contiguous for each in arrays)
-    loops = (math.prod(shape),) if is_flat else shape
+    is_flat = len(shape) > 1 and all(each.shape == shape and launch.is_contiguous(each.value) for each in arrays)
+    nest = (math.prod(shape),) if is_flat else shape
     values: list[Any] = []
-    axes: list[tuple[int, ...] | None] = []
+    axes: list[tuple[int | None, ...] | None] = []
     for each in found:
-        if each.core is None:
-            values.append(each.value)
+        value, own = each.value, each.shape
+        if each.core is None or not own:
+            values.append(value if getattr(value, "ndim", 1) else value[()])
             axes.append(None)
             continue
-        own = loops if is_flat and each.shape else each.shape
-        first = len(loops) - len(own)
-        core = each.value.shape[each.value.ndim - each.core :]
-        kept = [axis for axis, size in enumerate(own) if size != 1]
-        value = each.value.reshape((*(own[axis] for axis in kept), *core))
-        axes.append(tuple(first + axis for axis in kept))
-        values.append(value if value.ndim else value[()])
-    return loops, values, axes
+        if is_flat:
+            value, own = value.reshape((*nest, *value.shape[len(shape) :])), nest
+        first = len(nest) - len(own)
+        axes.append(tuple(None if size == 1 != nest[first + axis] else first + axis for axis, size in enumerate(own)))
+        values.append(value)
+    return nest, values, axes
 
 
-def _item_type(value: Any, axes: tuple[int, ...] | None) -> Type:
+def _item_type(value: Any, axes: tuple[int | None, ...] | None) -> Type:
     """Return the type of an item of an argument."""
-    kind: Any = numba_adapter.typeof(value)
+    if launch.is_device_array(value):
+        layout = "C" if launch.is_contiguous(value) else "A"
+        kind: Any = numba_adapter.typeof(np.empty((1,) * value.ndim, value.dtype)).copy(layout=layout)
+    else:
+        kind = numba_adapter.typeof(value)
     core = kind.ndim - len(axes) if axes else 0
     item: Type = (
         kind.copy(ndim=core, layout="C" if kind.layout == "C" else "A") if core else kind.dtype if axes else kind
     )
     return item
-
-
-def _dtype(kind: Any) -> np.dtype[Any]:
-    element = kind.dtype if isinstance(kind, types.Array) else kind
-    return np.dtype("bool" if isinstance(element, types.Boolean) else str(element))
 
 
 def _numbered(arg: Any, numbers: Iterator[int]) -> Any:
@@ -292,18 +299,30 @@ def _numbers_in(result: Any) -> list[Any]:
     return [leaf for _, leaf in leaves("y", result) if leaf is not None]
 
 
+def _copy(place: Any, result: Any, stream: Any) -> None:
+    """Store a result in an array that was given."""
+    if launch.is_device_array(place):
+        place.copy_to_device(result, stream=stream)
+    else:
+        place[...] = launch.on_host(result, stream) if launch.is_device_array(result) else result
+
+
 def _given(out: Any, expected: list[Any]) -> list[Any]:
     """Return the arrays to store the results in. Raises ValueError or TypeError if they do not fit."""
     found = [leaf for _, leaf in leaves("out", out) if leaf is not None]
     if len(found) != len(expected):
         raise TypeError(f"`out` has {len(found)} arrays, where {len(expected)} are expected")
+    arrays = []
     for number, (each, like) in enumerate(zip(found, expected, strict=True)):
-        if not isinstance(each, np.ndarray) or each.dtype != like.dtype or each.shape != like.shape:
-            what = f"{each.dtype} of shape {each.shape}" if isinstance(each, np.ndarray) else type(each).__name__
+        if launch.is_device_array(each):
+            each = launch.on_device(each)
+        if not hasattr(each, "dtype") or each.dtype != like.dtype or each.shape != like.shape:
+            what = f"{each.dtype} of shape {each.shape}" if hasattr(each, "dtype") else type(each).__name__
             raise ValueError(f"array {number} of `out` is {what}, where {like.dtype} of shape {like.shape} is expected")
-        if not each.flags.writeable:
+        if isinstance(each, np.ndarray) and not each.flags.writeable:
             raise ValueError(f"array {number} of `out` is read-only")
-    return found
+        arrays.append(each)
+    return arrays
 
 
 def _structured(kind: Type, results: Iterator[Any]) -> Any:

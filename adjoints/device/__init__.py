@@ -1,0 +1,1 @@
+"""Functions for the threads of a device: without allocation, exceptions and lists."""

@@ -1,0 +1,324 @@
+"""Records of a derivative in a workspace that the caller gives, since the threads of a device allocate nothing.
+
+    %r = record %n : f64[::1]                       (%r: f64[::1] is a parameter, as are %lane and %lanes)
+    setitem %r, %v, %k                  ->          setitem %r, %v, %k * %lanes + %lane
+
+    %s = stack                                      %s_top = record 1 : i64[::1]
+    push %s, %v                         ->          setitem %s, %v, %s_top[0] * %lanes + %lane
+                                                    setitem %s_top, %s_top[0] + 1, 0
+
+Each record is one array for all threads, which are `lanes` in number: an element of the record is `lanes` neighbouring
+elements of that array, one for each thread, so that threads that run alike read and write whole lines of memory. Arrays
+of a few elements, if their number is a constant, stay: a thread has them to itself.
+
+How long the records are is computed before by a function of the same arguments, made of the part of the derivative
+that determines it (`Placed.lengths`).
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+import operator
+from collections.abc import Sequence
+
+from numba import types
+
+from zygote_py.adjoints.errors import refuse
+from zygote_py.ir import (
+    CLEAN_UP,
+    Block,
+    Builder,
+    Const,
+    Function,
+    Instr,
+    Operand,
+    Param,
+    Type,
+    Value,
+    clone,
+    components_of,
+    ops,
+    replace_uses,
+    routines_of,
+    run,
+    uses,
+)
+from zygote_py.ir.lazy_dataclass import dataclass
+
+_INDEX = types.int64
+_COUNTERS = types.Array(_INDEX, 1, "C")
+_MOST_BYTES = 512  # of an array that a thread has to itself
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An array of the workspace: its name, the type of its elements, and what it is for."""
+
+    name: str
+    dtype: Type
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """A function whose records are in a workspace.
+
+    Attributes
+    ----------
+    function : Function
+        Takes the arguments, then the arrays of the workspace, the number of the thread, and the number of threads.
+    records : tuple of Record
+        The arrays. A record that some inputs do not need is of length 0 for these.
+    lengths : Function or None
+        Returns, for the arguments, the length of each record for one thread; None if there are no records.
+    """
+
+    function: Function
+    records: tuple[Record, ...]
+    lengths: Function | None
+
+
+def place_records(function: Function) -> Placed:
+    """Move the records of a function to parameters, in place. Raises DifferentiationError."""
+    for routine in routines_of(function):
+        if found := _found(routine.function):
+            raise refuse(
+                f"`{routine.__name__}` keeps a record of a length that is not known when it is compiled, and is not "
+                "inlined",
+                found[0].loc or routine.function.loc,
+                "let the function that is differentiated contain the loop",
+            )
+    found = _found(function)
+    for each in found:
+        _check(each, function)
+    if not found:
+        return Placed(function, (), None)
+    lengths = _lengths(function, found)
+    return _Placing(function).place(found, lengths)
+
+
+def _found(function: Function) -> list[Instr]:
+    """Return the instructions that allocate what a thread cannot have to itself."""
+    return [
+        instr
+        for instr in function.instrs()
+        if instr.op is ops.stack or (instr.op is ops.record and not is_small(instr))
+    ]
+
+
+def is_small(record: Instr) -> bool:
+    """Return whether an array is of a few elements, whose number is a constant."""
+    if not all(isinstance(length, Const) for length in record.args):
+        return False
+    number = math.prod(int(length.value) for length in record.args)  # type: ignore[union-attr, call-overload]
+    kind: types.Array = record.type  # type: ignore[assignment]
+    return number * kind.dtype.bitwidth // 8 <= _MOST_BYTES if hasattr(kind.dtype, "bitwidth") else number <= 64
+
+
+def _check(record: Instr, function: Function) -> None:
+    """Refuse a record that is passed on, or holds more than numbers."""
+    items = _items(record)
+    if not all(isinstance(each, types.Number | types.Boolean) for each in items):
+        raise refuse(
+            f"a record of values of type {record.type} cannot be kept in a CUDA kernel",
+            record.loc or function.loc,
+            "let the loops that append to lists, or that make arrays, be loops over ranges",
+        )
+    accesses = (ops.push, ops.pop) if record.op is ops.stack else (*_ACCESSES, ops.dim)
+    for use in uses(function).get(record, ()):
+        user = use.user
+        if not (isinstance(user, Instr) and user.op in accesses and user.args[0] is record):
+            raise refuse(
+                "a list, or an array, of a length that is not known when it is compiled cannot be passed on in a CUDA "
+                "kernel",
+                getattr(user, "loc", None) or record.loc or function.loc,
+            )
+
+
+_ACCESSES = (ops.getitem, ops.setitem, ops.accumulate, ops.initialize)
+
+
+def _items(record: Instr) -> list[Type]:
+    """Return the types of the numbers that an item of a record consists of."""
+    kind: Type = record.type.dtype  # type: ignore[attr-defined]
+    return _leaves(kind)
+
+
+def _leaves(kind: Type) -> list[Type]:
+    if isinstance(kind, types.BaseTuple):
+        return [leaf for each in components_of(kind) for leaf in _leaves(each)]
+    return [kind]
+
+
+class _Placing:
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.lane = Param(_INDEX, "lane", function.loc)
+        self.lanes = Param(_INDEX, "lanes", function.loc)
+        self.arrays: dict[Value, list[Param]] = {}
+        self.tops: dict[Value, Instr] = {}
+
+    def place(self, found: Sequence[Instr], lengths: Function) -> Placed:
+        records: list[Record] = []
+        for record in found:
+            own = []
+            for kind in _items(record):
+                name = record.hint or "record"
+                own.append(Param(types.Array(kind, 1, "C"), name, record.loc))
+                records.append(Record(name, kind))
+            self.arrays[record] = own
+        replaced: dict[Value, Operand] = {}
+        for block in self.function.blocks:
+            self.b = Builder(Block())
+            for instr in block.instrs:
+                self.b.loc, self.b.origin = instr.loc, instr.origin
+                if (value := self.instead(instr)) is not instr:
+                    if isinstance(value, Value):
+                        replaced[instr] = value
+                else:
+                    self.b.add(instr)
+            block.instrs = self.b.block.instrs
+        replace_uses(self.function, replaced)
+        self.function.params += [*(each for own in self.arrays.values() for each in own), self.lane, self.lanes]
+        return Placed(self.function, tuple(records), lengths)
+
+    def instead(self, instr: Instr) -> Operand | None:
+        """Add what takes the place of an instruction. Return its value, or the instruction if nothing does."""
+        if instr in self.arrays:
+            if instr.op is ops.stack:
+                self.tops[instr] = self.b.call(ops.record, Const(1, _INDEX), type=_COUNTERS, hint=f"{instr.hint}_top")
+                self.set_top(instr, Const(0, _INDEX))
+            return None
+        record = instr.args[0] if instr.args else None
+        if not isinstance(record, Instr) or record not in self.arrays:
+            return instr
+        if instr.op is ops.dim:
+            return record.args[instr.args[1].value]  # type: ignore[union-attr]
+        if instr.op is ops.push:
+            top = self.top(record)
+            for array, value in zip(self.arrays[record], self.parts(instr.args[1]), strict=True):
+                self.b.call(ops.setitem, array, value, self.place_of(top), type=types.none)
+            self.set_top(record, self.sum(top, Const(1, _INDEX)))
+            return None
+        if instr.op is ops.pop:
+            top = self.b.call(operator.sub, self.top(record), Const(1, _INDEX), type=_INDEX)
+            self.set_top(record, top)
+            place = self.place_of(top)
+            values = iter([self.b.call(ops.getitem, each, place, type=each.type.dtype) for each in self.arrays[record]])
+            return self.packed(instr.type, values)
+        (array,) = self.arrays[record]
+        values_, index = (instr.args[1:2], instr.args[2:]) if instr.op is not ops.getitem else ((), instr.args[1:])
+        flat: Operand = index[0]
+        for number, length in zip(index[1:], record.args[1:], strict=True):
+            flat = self.sum(self.b.call(operator.mul, flat, length, type=_INDEX), number)
+        op = ops.setitem if instr.op is ops.initialize else instr.op
+        made = self.b.call(op, array, *values_, self.place_of(flat), type=instr.type, hint=instr.hint)
+        return made if instr.op is ops.getitem else None
+
+    def sum(self, a: Operand, b: Operand) -> Instr:
+        return self.b.call(operator.add, a, b, type=_INDEX)
+
+    def place_of(self, index: Operand) -> Operand:
+        if index.type != _INDEX:
+            index = self.b.call(builtins.int, index, type=_INDEX)
+        return self.sum(self.b.call(operator.mul, index, self.lanes, type=_INDEX), self.lane)
+
+    def top(self, stack: Value) -> Operand:
+        return self.b.call(ops.getitem, self.tops[stack], Const(0, _INDEX), type=_INDEX)
+
+    def set_top(self, stack: Value, value: Operand) -> None:
+        self.b.call(ops.setitem, self.tops[stack], value, Const(0, _INDEX), type=types.none)
+
+    def parts(self, value: Operand) -> list[Operand]:
+        if isinstance(value.type, types.BaseTuple):
+            return [leaf for item in self.b.items(value) for leaf in self.parts(item)]
+        return [value]
+
+    def packed(self, kind: Type, values: object) -> Operand:
+        if isinstance(kind, types.BaseTuple):
+            return self.b.call(ops.pack, *(self.packed(each, values) for each in components_of(kind)), type=kind)
+        return next(values)  # type: ignore[call-overload, no-any-return]
+
+
+def _lengths(function: Function, found: Sequence[Instr]) -> Function:
+    """Return the function of the lengths: the derivative without what is kept, and without its results."""
+    copied = clone(function)
+    made = copied.function
+    records = {copied.values[each]: number for number, each in enumerate(found)}
+    unknown: dict[Type, Param] = {}
+    needed = Instr(ops.record, (Const(len(found), _INDEX),), _COUNTERS, "lengths", function.loc)
+    replaced: dict[Value, Operand] = {}
+    tops: dict[Value, Instr] = {}
+    for block in made.blocks:
+        b = Builder(Block())
+
+        def grow(number: int, length: Operand, b: Builder = b) -> None:
+            place = Const(number, _INDEX)
+            before = b.call(ops.getitem, needed, place, type=_INDEX)
+            b.call(ops.setitem, needed, b.call(max, before, length, type=_INDEX), place, type=types.none)
+
+        def read(kind: Type, b: Builder = b) -> Operand:
+            """Return a value that is not known when lengths are computed."""
+            if isinstance(kind, types.BaseTuple):
+                return b.call(ops.pack, *map(read, components_of(kind)), type=kind)
+            param = unknown.setdefault(kind, Param(types.Array(kind, 1, "C"), "unknown", function.loc))
+            return b.call(ops.getitem, param, Const(0, _INDEX), type=kind)
+
+        for instr in block.instrs:
+            b.loc = instr.loc
+            record = instr.args[0] if instr.args else None
+            if instr in records:
+                if instr.op is ops.stack:
+                    top = tops[instr] = b.call(ops.record, Const(1, _INDEX), type=_COUNTERS)
+                    b.call(ops.setitem, top, Const(0, _INDEX), Const(0, _INDEX), type=types.none)
+                else:
+                    total: Operand = Const(1, _INDEX)
+                    for length in instr.args:
+                        total = b.call(operator.mul, total, length, type=_INDEX)
+                    grow(records[instr], total)
+            elif not isinstance(record, Instr) or record not in records:
+                b.add(instr)
+            elif instr.op is ops.dim:
+                replaced[instr] = record.args[instr.args[1].value]  # type: ignore[union-attr]
+            elif instr.op is ops.push:
+                top = tops[record]
+                before = b.call(ops.getitem, top, Const(0, _INDEX), type=_INDEX)
+                after = b.call(operator.add, before, Const(1, _INDEX), type=_INDEX)
+                b.call(ops.setitem, top, after, Const(0, _INDEX), type=types.none)
+                grow(records[record], after)
+            elif instr.op is ops.pop:
+                top = tops[record]
+                before = b.call(ops.getitem, top, Const(0, _INDEX), type=_INDEX)
+                after = b.call(operator.sub, before, Const(1, _INDEX), type=_INDEX)
+                b.call(ops.setitem, top, after, Const(0, _INDEX), type=types.none)
+                replaced[instr] = read(instr.type)
+            elif instr.op is ops.getitem:
+                replaced[instr] = read(instr.type)
+        block.instrs = b.block.instrs
+    start = [needed]
+    for number in range(len(found)):
+        place = Const(number, _INDEX)
+        start.append(Instr(ops.setitem, (needed, Const(0, _INDEX), place), types.none))
+    made.entry.instrs[:0] = start
+    replace_uses(made, replaced)
+    for block, end in made.returns():
+        b = Builder(block)
+        counts = [
+            b.call(ops.getitem, needed, Const(number, _INDEX), type=_INDEX)
+            for number, each in enumerate(found)
+            for _ in _items(each)
+        ]
+        end.args = (b.call(ops.pack, *counts, type=types.UniTuple(_INDEX, len(counts))),)
+    made.params += unknown.values()
+    made.name = f"{function.name}_lengths"
+    run(made, CLEAN_UP)
+    used = uses(made)
+    for param in unknown.values():
+        if param in used:
+            raise refuse(
+                "how much a thread records depends on what it has recorded, so that it is not known before",
+                function.loc,
+                "leave out checkpoints, or let loops count to what is known before them",
+            )
+        made.params.remove(param)
+    return made

@@ -1,0 +1,137 @@
+"""The operations that the threads of a device can run, and what takes the place of others.
+
+    %y = np.exp %x : f32            ->      %y = math.exp %x : f32
+    %y = np.where %c, %a, %b : f64  ->      %y = select %c, %a, %b : f64
+
+What CUDA has no code for is refused, with its line: allocation, exceptions, linear algebra, lists. (A function for CUDA
+compiles with `raise` in it, but the thread then ends without a word.)
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+import operator
+from collections.abc import Callable
+
+import numpy as np
+from numba import types
+
+from zygote_py.adjoints.errors import refuse
+from zygote_py.ir import Block, Builder, Const, Function, Instr, Raise, Routine, Type, ops, routines_of
+
+_MATH = """
+    acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh degrees erf erfc exp expm1 fabs floor fmod frexp gamma
+    hypot isfinite isinf isnan ldexp lgamma log log10 log1p log2 modf pow radians sin sinh sqrt tan tanh trunc
+"""
+_BUILTINS = (abs, bool, float, int, len, max, min, range, complex)
+_NUMPY = (np.bool_, np.float32, np.float64, np.complex64, np.complex128, np.maximum, np.minimum)
+_INTEGERS = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
+_KNOWN: frozenset[ops.Op] = frozenset(
+    [getattr(math, name) for name in _MATH.split()] + [*_BUILTINS, *_NUMPY, *_INTEGERS, np.real, np.imag, np.conjugate]
+)
+_SAME = "copysign cos cosh exp expm1 hypot isfinite isinf isnan log log10 log1p log2 sin sinh sqrt tan tanh"
+# Functions of NumPy that another module has under another name.
+_RENAMED: dict[ops.Op, ops.Op] = {
+    np.arccos: math.acos,
+    np.arccosh: math.acosh,
+    np.arcsin: math.asin,
+    np.arcsinh: math.asinh,
+    np.arctan: math.atan,
+    np.arctan2: math.atan2,
+    np.arctanh: math.atanh,
+    np.absolute: builtins.abs,
+    np.fabs: builtins.abs,
+    np.deg2rad: math.radians,
+    np.radians: math.radians,
+    np.rad2deg: math.degrees,
+    np.degrees: math.degrees,
+    **{getattr(np, name): getattr(math, name) for name in _SAME.split()},
+}
+_OWN = (
+    *(ops.getitem, ops.setitem, ops.accumulate, ops.initialize, ops.select, ops.const, ops.pack, ops.dim, ops.pick),
+    *(ops.range_length, ops.record, ops.stop, ops.release),
+)
+
+
+def use_device_operations(function: Function, *, where: str = "a CUDA kernel") -> None:
+    """Replace the operations of a function and its routines that a device has not, in place.
+
+    Raises DifferentiationError for those that nothing takes the place of.
+    """
+    for each in (function, *(routine.function for routine in routines_of(function))):
+        for block in each.blocks:
+            if isinstance(block.terminator, Raise):
+                raise refuse(f"exceptions cannot be raised in {where}", block.loc, "return a number that tells of it")
+            block.instrs = [found for instr in block.instrs for found in _replaced(instr, where)]
+
+
+def _replaced(instr: Instr, where: str) -> list[Instr]:
+    """Return the instructions in the place of one, which is the last of them."""
+    op, numbers = instr.op, all(map(_is_number, (instr.type, *(arg.type for arg in instr.args))))
+    if numbers:
+        if op in _RENAMED and not instr.keywords:
+            instr.op = _RENAMED[op]
+            return [instr]
+        if (make := _WRITTEN.get(op)) is not None and not instr.keywords:
+            b = Builder(Block(), instr.loc, instr.origin)
+            make(b, instr)
+            return [*b.block.instrs, instr]
+        scalar = ops.of(op).scalar
+        if scalar is not None and not instr.keywords:
+            instr.op = scalar
+            return [instr]
+    if ops.of(op).syntax or op in _OWN or isinstance(op, Routine):
+        return [instr]
+    if op in _KNOWN and not (op is math.log and len(instr.args) == 2):
+        return [instr]
+    if ops.of(op).role is ops.Role.CHECK or op is ops.refuse:
+        raise refuse(f"{ops.name_of(op)} raises an exception, which cannot be done in {where}", instr.loc)
+    if ops.of(op).effect is ops.Effect.ALLOCATE or isinstance(instr.type, types.Array | types.List):
+        raise refuse(f"memory cannot be allocated in {where}, as {ops.name_of(op)} does", instr.loc)
+    raise refuse(f"{ops.name_of(op)} cannot be called in {where}", instr.loc)
+
+
+def _is_number(kind: Type) -> bool:
+    return isinstance(kind, types.Number | types.Boolean)
+
+
+def _square(b: Builder, instr: Instr) -> None:
+    (value,) = instr.args
+    instr.op, instr.args = operator.mul, (value, value)
+
+
+def _where(b: Builder, instr: Instr) -> None:
+    instr.op = ops.select
+
+
+def _sign(b: Builder, instr: Instr) -> None:
+    (value,) = instr.args
+    kind = value.type
+    zero, one, minus = (
+        Const(number if isinstance(kind, types.Integer) else float(number), kind) for number in (0, 1, -1)
+    )
+    is_less = b.call(operator.lt, value, zero, type=types.boolean)
+    is_more = b.call(operator.gt, value, zero, type=types.boolean)
+    is_zero = b.call(operator.eq, value, zero, type=types.boolean)
+    other = b.call(ops.select, is_zero, zero, value, type=kind)  # of NaN
+    positive = b.call(ops.select, is_more, one, other, type=kind)
+    instr.op, instr.args = ops.select, (is_less, minus, positive)
+
+
+def _reciprocal(b: Builder, instr: Instr) -> None:
+    instr.op, instr.args = operator.truediv, (Const(1.0, instr.type), *instr.args)
+
+
+def _power(b: Builder, instr: Instr) -> None:
+    instr.op = operator.pow
+
+
+_WRITTEN: dict[ops.Op, Callable[[Builder, Instr], None]] = {
+    np.square: _square,
+    np.where: _where,
+    np.sign: _sign,
+    np.reciprocal: _reciprocal,
+    np.power: _power,
+    np.float_power: _power,
+}

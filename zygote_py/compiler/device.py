@@ -1,0 +1,70 @@
+"""Derivatives for the threads of a device: the stages of `pipeline`, then a workspace and the device's operations.
+
+    code = compile_for_device(request, (types.float64, types.int64), ())
+    code.emitted.source             # @cuda.jit(device=True) def f_gradient(x, n, r, lane, lanes): ...
+    code.records                    # r: float64
+    code.lengths.source             # ... def f_gradient_lengths(x, n): return (n,)
+
+Numba types the function for the processor: what is lowered to IR is the same for both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from zygote_py.adjoints.device.records import Record, place_records
+from zygote_py.adjoints.device.vocabulary import use_device_operations
+from zygote_py.base import Capture
+from zygote_py.compiler.pipeline import derivative_of
+from zygote_py.compiler.prepare import result_of
+from zygote_py.compiler.request import Request
+from zygote_py.emit import CUDA, Emitted, emit
+from zygote_py.ir import Type
+from zygote_py.ir.lazy_dataclass import dataclass
+
+_KEPT = ("fastmath",)  # options that a device has as well
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceCode:
+    """A derivative as a module for a device.
+
+    Attributes
+    ----------
+    emitted : Emitted
+        The function. It takes the arguments, captured values, the arrays of the workspace, the number of the thread,
+        and the number of threads; the last three only if there are records.
+    hidden, frozen : tuple of Capture
+        The captured variables that are passed, and those that are constants.
+    records : tuple of Record
+        The arrays of the workspace.
+    lengths : Emitted or None
+        The function of the arguments and captured values that returns the length of each record for a thread.
+    result : Type
+        The type of the result.
+    """
+
+    emitted: Emitted
+    hidden: tuple[Capture, ...]
+    frozen: tuple[Capture, ...]
+    records: tuple[Record, ...]
+    lengths: Emitted | None
+    result: Type
+
+
+def compile_for_device(
+    request: Request, argument_types: tuple[Type, ...], hidden: tuple[Capture, ...] = ()
+) -> DeviceCode:
+    """Run all stages for one signature. Raises DifferentiationError, also for what a device cannot do."""
+    options = {name: value for name, value in request.options.items() if name in _KEPT}
+    request = replace(request, options={**options, "error_model": "numpy"})  # where nothing is raised
+    made, hidden = derivative_of(request, argument_types, hidden)
+    result = result_of(made.joint).type
+    placed = place_records(made.joint)
+    use_device_operations(placed.function)
+    emitted = emit(placed.function, name=request.name, target=CUDA, options=options)
+    lengths = None
+    if placed.lengths is not None:
+        use_device_operations(placed.lengths)
+        lengths = emit(placed.lengths, name=f"{request.name}_lengths", target=CUDA)
+    return DeviceCode(emitted, hidden, made.lowered.frozen, placed.records, lengths, result)

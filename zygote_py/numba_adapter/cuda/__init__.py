@@ -1,0 +1,1 @@
+"""What is known of numba-cuda; imported only where CUDA is asked for."""

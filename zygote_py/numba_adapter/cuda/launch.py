@@ -1,0 +1,83 @@
+"""Kernels on a device, or in the simulator (`NUMBA_ENABLE_CUDASIM=1`), and arrays there.
+
+kernel = compiled(function, {})
+run(kernel, 1000, (on_device(x), new((1000,), x.dtype)))    # one thread for each of 1000 items
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numba import config
+
+THREADS = 128  # of a block
+_MOST_BLOCKS = 1 << 16
+
+
+@functools.cache
+def cuda_module() -> Any:
+    """Return the module `numba.cuda`. Raises ImportError if there is none for a device."""
+    if not config.ENABLE_CUDASIM and importlib.util.find_spec("numba_cuda") is None:  # type: ignore[attr-defined]
+        raise ImportError(
+            "CUDA needs numba-cuda: install zygote-py[cuda], or set NUMBA_ENABLE_CUDASIM=1 before Numba is imported, "
+            "which runs kernels in Python"
+        )
+    from numba import cuda
+
+    return cuda
+
+
+def is_device_array(value: object) -> bool:
+    """Return whether a value is an array on a device, of any library."""
+    return hasattr(value, "__cuda_array_interface__") or (hasattr(value, "copy_to_host") and hasattr(value, "dtype"))
+
+
+def on_device(value: Any, stream: Any = 0) -> Any:
+    """Return an array on the device: the given one, or a copy of an array of the host."""
+    cuda = cuda_module()
+    if not is_device_array(value):
+        return cuda.to_device(np.ascontiguousarray(value), stream=stream)
+    return value if hasattr(value, "copy_to_host") else cuda.as_cuda_array(value)
+
+
+def new(shape: tuple[int, ...], dtype: Any, stream: Any = 0) -> Any:
+    """Return an array on the device whose elements are not set."""
+    return cuda_module().device_array(shape, dtype, stream=stream)
+
+
+def on_host(array: Any, stream: Any = 0) -> Any:
+    """Return an array of the device as one of the host."""
+    return array.copy_to_host(stream=stream)
+
+
+def is_contiguous(array: Any) -> bool:
+    """Return whether an array is one block of memory in row-major order."""
+    return bool(array.flags.c_contiguous if isinstance(array, np.ndarray) else array.is_c_contiguous())
+
+
+def compiled(function: Callable[..., None], options: Mapping[str, object]) -> Any:
+    """Return a kernel."""
+    return cuda_module().jit(**options)(function)
+
+
+def lanes_for(count: int, most: int | None = None) -> int:
+    """Return how many threads run for a number of items: whole blocks, at most `most` of them if that is given."""
+    blocks = min(max(1, -(-count // THREADS)), _MOST_BLOCKS)
+    return THREADS * (blocks if most is None else max(1, min(blocks, most // THREADS)))
+
+
+def run(kernel: Any, lanes: int, args: Sequence[Any], stream: Any = 0) -> None:
+    """Run a kernel with this number of threads."""
+    cuda_module()
+    kernel[lanes // THREADS, THREADS, stream](*args)
+
+
+def free_bytes() -> int:
+    """Return how much memory is free on the device."""
+    if config.ENABLE_CUDASIM:  # type: ignore[attr-defined]
+        return 1 << 28
+    return int(cuda_module().current_context().get_memory_info().free)
