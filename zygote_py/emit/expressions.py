@@ -22,7 +22,7 @@ import numpy as np
 from numba import types
 
 from zygote_py.base import structures
-from zygote_py.emit.names import Module
+from zygote_py.emit.names import Module, called, dotted
 from zygote_py.emit.out_of_ssa import Variable
 from zygote_py.ir import Const, Instr, InternalError, Operand, Type, Undef, Value, components_of, names_of, ops
 
@@ -228,7 +228,7 @@ class Expressions:
         self._note(type)
         cls = _class_of(type)
         if structures.is_structure(cls) and not structures.only_assigns(cls):
-            return self.call(structures.new, _dotted(self.module.callable(cls)), ast.Tuple(items))
+            return self.call(structures.new, dotted(self.module.callable(cls)), ast.Tuple(items))
         if cls is not None:
             return self.call(cls, *items)
         whole: ast.expr = ast.Tuple(items[:_LARGEST])
@@ -246,7 +246,7 @@ class Expressions:
 
     def call(self, op: Callable[..., object], *args: ast.expr, keywords: list[ast.keyword] | None = None) -> ast.Call:
         """Return a call of `op` by its name in the module."""
-        return ast.Call(_dotted(self.module.callable(op)), list(args), keywords or [])
+        return called(self.module.callable(op), *args, keywords=keywords)
 
     def _beside(self, operand: Operand, other: Operand, op: ops.Op) -> ast.expr:
         """Return an operand of `op`, given the other operand."""
@@ -296,13 +296,10 @@ class Expressions:
         """Return a new array of a type: a transpose for Fortran order; C order is valid for any layout."""
         if not isinstance(type, types.Array):
             raise InternalError(f"emit: a record cannot be of type {type}")
-        if self.module.is_device and op is ops.record:
-            array = _dotted(("cuda", "local", "array"))
-            return ast.Call(array, [shape[0] if len(shape) == 1 else ast.Tuple(shape), self._dtype(type.dtype)], [])
         transposed = type.layout == "F"
         lengths = shape[::-1] if transposed else shape
-        function = np.zeros if op is ops.zeros else np.empty
-        made = self.call(function, lengths[0] if len(lengths) == 1 else ast.Tuple(lengths), self._dtype(type.dtype))
+        maker = self.module.callable(np.zeros) if op is ops.zeros else self.module.maker_of_arrays()
+        made = called(maker, lengths[0] if len(lengths) == 1 else ast.Tuple(lengths), self._dtype(type.dtype))
         return ast.Attribute(made, "T") if transposed else made
 
     def _copy(self, array: Operand, type: Type) -> ast.expr:
@@ -360,7 +357,7 @@ class Expressions:
         if value is None or value is Ellipsis or isinstance(value, str | bytes):
             return ast.Constant(value)
         if callable(value):
-            return _dotted(self.module.callable(value))
+            return dotted(self.module.callable(value))
         return name(self.module.value(value, "constant"))
 
     def _real(self, value: float) -> ast.expr:
@@ -428,14 +425,6 @@ class Expressions:
         empty = ast.Tuple([ast.Constant(0)] * type.ndim)
         made = self.call(np.zeros, empty, ast.Name(self.module.value(packed, "record_type")))
         return ast.Subscript(made, ast.Constant("field"))
-
-
-def _dotted(names: tuple[str, ...]) -> ast.expr:
-    first, *rest = names
-    written: ast.expr = name(first)
-    for attribute in rest:
-        written = ast.Attribute(written, attribute)
-    return written
 
 
 def name(identifier: str) -> ast.Name:

@@ -7,6 +7,7 @@ variable, as they usually were in the source.
 
 from __future__ import annotations
 
+import ast
 import builtins
 import cmath
 import math
@@ -110,6 +111,10 @@ class Module:
             self._constructed[found] = None
         return (found,)
 
+    def maker_of_arrays(self) -> tuple[str, ...]:
+        """Return the dotted name of what makes an array whose elements are not set: for a thread of a device, its own."""
+        return ("cuda", "local", "array") if self.is_device else self.callable(np.empty)
+
     def _imported(self, op: Op) -> str:
         key = (op.__module__, op.__name__)
         if key not in self._imports:
@@ -204,3 +209,17 @@ def _renamed(name: str, alias: str) -> str:
 def _has_syntax(op: Op) -> bool:
     """Return whether an operation is written without the name of its callable."""
     return (op in OWN and not helpers.is_helper(op)) or module_of(op) == "_operator" or is_method(op)
+
+
+def called(names: tuple[str, ...], *args: ast.expr, keywords: list[ast.keyword] | None = None) -> ast.Call:
+    """Return a call of a function by its dotted name."""
+    return ast.Call(dotted(names), list(args), keywords or [])
+
+
+def dotted(names: tuple[str, ...]) -> ast.expr:
+    """Return the expression of a dotted name."""
+    first, *rest = names
+    written: ast.expr = ast.Name(first)
+    for attribute in rest:
+        written = ast.Attribute(written, attribute)
+    return written
