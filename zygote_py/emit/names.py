@@ -112,7 +112,7 @@ class Module:
         return (found,)
 
     def maker_of_arrays(self) -> tuple[str, ...]:
-        """Return the dotted name of what makes an array whose elements are not set: for a thread of a device, its own."""
+        """Return the dotted name of what makes an array whose elements are not set: on a device, a thread's own."""
         return ("cuda", "local", "array") if self.is_device else self.callable(np.empty)
 
     def _imported(self, op: Op) -> str:

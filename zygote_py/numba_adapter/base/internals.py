@@ -53,7 +53,7 @@ from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.rewrites.registry import Rewrite, register_rewrite, rewrite_registry
 from numba.core.rewrites.static_getitem import RewriteStringLiteralGetitems, RewriteStringLiteralSetitems
 from numba.core.runtime.nrt import rtsys
-from numba.core.target_extension import get_local_target
+from numba.core.target_extension import get_local_target, target_override
 from numba.core.targetconfig import ConfigStack
 from numba.core.transforms import canonicalize_cfg
 from numba.core.typed_passes import (

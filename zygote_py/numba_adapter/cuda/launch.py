@@ -64,6 +64,11 @@ def compiled(function: Callable[..., None], options: Mapping[str, object]) -> An
     return cuda_module().jit(**options)(function)
 
 
+def device(function: Callable[..., object]) -> Any:
+    """Return a device function."""
+    return cuda_module().jit(device=True)(function)
+
+
 def lanes_for(count: int, most: int | None = None) -> int:
     """Return how many threads run for a number of items: whole blocks, at most `most` of them if that is given."""
     blocks = min(max(1, -(-count // THREADS)), _MOST_BLOCKS)

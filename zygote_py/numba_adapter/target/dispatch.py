@@ -166,11 +166,19 @@ def options_of(value: Any) -> dict[str, object]:
     return {name: option for name, option in options.items() if name != "nopython" and option is not None}
 
 
-def register_as_dispatcher(cls: type, getter: Callable[[Any], Any]) -> None:
-    """Make the objects of a class callable from compiled code, each as the dispatcher that `getter` gives for it."""
+def register_as_dispatcher(
+    cls: type, getter: Callable[[Any], Any], in_kernels: Callable[[Any], Any] | None = None
+) -> None:
+    """Make the objects of a class callable from compiled code, each as the dispatcher that `getter` gives for it.
+
+    In kernels for CUDA it is what `in_kernels` gives.
+    """
 
     @typeof_impl.register(cls)
     def type_of_object(value: object, context: object) -> Type:
+        if in_kernels is not None and type(context).__module__.startswith("numba.cuda."):
+            kind: Type = in_kernels(value)._numba_type_
+            return kind
         dispatcher = getter(value)
         _made_for[dispatcher] = weakref.ref(value)
         return types.Dispatcher(dispatcher)

@@ -1,1 +1,1 @@
-"""Derivatives over arrays of inputs."""
+"""Derivatives over arrays of inputs, and in kernels."""
