@@ -54,6 +54,7 @@ from .building.builder import (
 )
 from .building.cfg import drop_unreachable as drop_unreachable, rename_incoming as rename_incoming
 from .building.clone import Clone as Clone, clone as clone
+from .building.loop_nest import Nest as Nest
 from .building.placeholders import define as define, nothing as nothing
 from .building.ssa import SSABuilder as SSABuilder
 from .checks.debug import check_after as check_after

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from zygote_py.adjoints import name_apart
+from zygote_py.adjoints.device.arrays import give_arrays, use_own_arrays
 from zygote_py.adjoints.device.records import Record, place_records
 from zygote_py.adjoints.device.vocabulary import use_device_operations
 from zygote_py.base import Capture
@@ -19,7 +21,7 @@ from zygote_py.compiler.pipeline import derivative_of
 from zygote_py.compiler.prepare import result_of
 from zygote_py.compiler.request import Request
 from zygote_py.emit import CUDA, Emitted, emit
-from zygote_py.ir import Type
+from zygote_py.ir import Function, Type
 from zygote_py.ir.lazy_dataclass import dataclass
 
 _KEPT = ("fastmath",)  # options that a device has as well
@@ -32,21 +34,24 @@ class DeviceCode:
     Attributes
     ----------
     emitted : Emitted
-        The function. It takes the arguments, captured values, the arrays of the workspace, the number of the thread,
-        and the number of threads; the last three only if there are records.
+        The function. It takes the arguments, captured values, the arrays that it returns, the arrays of the workspace,
+        the number of the thread, and the number of threads; the last three only if there are records.
     hidden, frozen : tuple of Capture
         The captured variables that are passed, and those that are constants.
+    given : int
+        The number of arrays in the result: where it has None, the function stores in an array that it is given.
     records : tuple of Record
         The arrays of the workspace.
     lengths : Emitted or None
         The function of the arguments and captured values that returns the length of each record for a thread.
     result : Type
-        The type of the result.
+        The type of the result, with arrays.
     """
 
     emitted: Emitted
     hidden: tuple[Capture, ...]
     frozen: tuple[Capture, ...]
+    given: int
     records: tuple[Record, ...]
     lengths: Emitted | None
     result: Type
@@ -60,11 +65,19 @@ def compile_for_device(
     request = replace(request, options={**options, "error_model": "numpy"})  # where nothing is raised
     made, hidden = derivative_of(request, argument_types, hidden)
     result = result_of(made.joint).type
+    count = len(made.joint.params)
     placed = place_records(made.joint)
-    use_device_operations(placed.function)
+    given = give_arrays(placed.function, count)
+    _use_device(placed.function)
     emitted = emit(placed.function, name=request.name, target=CUDA, options=options)
     lengths = None
     if placed.lengths is not None:
-        use_device_operations(placed.lengths)
+        _use_device(placed.lengths)
         lengths = emit(placed.lengths, name=f"{request.name}_lengths", target=CUDA)
-    return DeviceCode(emitted, hidden, made.lowered.frozen, placed.records, lengths, result)
+    return DeviceCode(emitted, hidden, made.lowered.frozen, given, placed.records, lengths, result)
+
+
+def _use_device(function: Function) -> None:
+    name_apart(function.params)
+    use_own_arrays(function)
+    use_device_operations(function)

@@ -101,9 +101,9 @@ class ItemLoops:
         If it is about the `lengths` of these, the largest are stored.
         """
         spaces = [f"w_{number}" for number in range(workspace)]
-        given = [*self._parameters, *spaces, *(["r_0"] if lengths else _results(found))]
+        taken = [*self._parameters, *spaces, *(["r_0"] if lengths else _results(found))]
         lines = [
-            f"def {name}({', '.join(['count', 'shape', *given])}):",
+            f"def {name}({', '.join(['count', 'shape', *taken])}):",
             "    lane = cuda.grid(1)",
             "    lanes = cuda.gridsize(1)",
             "    for i in range(lane, count, lanes):",
@@ -117,12 +117,15 @@ class ItemLoops:
             rest = f"n_{axis}"
         if self.ndim:
             body.append(f"i_0 = {rest}")
-        more = [*spaces, *(["lane", "lanes"] if spaces else [])]
+        arrays = [] if lengths else [number for number, (_, kind) in enumerate(found) if isinstance(kind, types.Array)]
+        where = ", ".join(self._indices)
+        given = [f"r_{number}[{where}]" if where else f"r_{number}" for number in arrays]
+        more = [*given, *spaces, *(["lane", "lanes"] if spaces else [])]
         body.append(f"y = item({', '.join([*self._passed(classes), *more])})")
         if lengths:
             body += [f"cuda.atomic.max(r_0, {number}, {text})" for number, (text, _) in enumerate(found)]
         else:
-            body += _stores(found, self._indices)
+            body += _stores(found, self._indices, arrays)  # the function has stored what it was given
         return _joined(lines, body, 2), classes
 
     @property
@@ -164,8 +167,10 @@ def _results(found: Sequence[object]) -> list[str]:
     return [f"r_{number}" for number in range(len(found))]
 
 
-def _stores(found: Sequence[tuple[str, Any]], indices: Sequence[str]) -> Iterator[str]:
+def _stores(found: Sequence[tuple[str, Any]], indices: Sequence[str], stored: Sequence[int] = ()) -> Iterator[str]:
     for number, (text, kind) in enumerate(found):
+        if number in stored:
+            continue
         place = ", ".join([*indices, *[":"] * getattr(kind, "ndim", 0)]) or "()"
         yield f"r_{number}[{place}] = {text}"
 

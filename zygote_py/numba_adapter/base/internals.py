@@ -219,6 +219,7 @@ __all__ = [
     "rewrite_registry",
     "rtsys",
     "signature",
+    "target_override",
     "templates",
     "typeinfer",
 ]

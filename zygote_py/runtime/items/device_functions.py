@@ -39,6 +39,12 @@ def _code_for(df: DerivativeFunction[..., Any], kinds: tuple[Type, ...]) -> Any:
             df._request.loc,
             'call it by vectorize(..., target="cuda"), which gives it memory, or let the loops count to constants',
         )
+    if code.given:
+        raise refuse(
+            f"the {df.form} of `{getattr(df, '__name__', '?')}` returns arrays, which a thread cannot allocate",
+            df._request.loc,
+            'call it by vectorize(..., target="cuda"), or ask for the gradient of numbers only',
+        )
     inner = numba_adapter.load(code.emitted)
     if not code.hidden:
         return inner

@@ -1,0 +1,119 @@
+"""Arrays of a derivative that a thread of a device does not allocate.
+
+    %dw = np.zeros_like %w : f64[::1]               for %i in the axes of %dw: setitem %dw, 0.0, %i
+    ...                                     ->      ...
+    %r = pack %dw, %dx                              %r = pack None, %dx          (%dw is a parameter)
+
+    %a = zeros 3 : f64[::1]                 ->      %a = record 3 : f64[::1]
+                                                    setitem %a, 0.0, 0 ...
+
+Gradients of arrays are stored where the caller wants them. Zeros of a number of elements that is a constant become an
+array of the thread's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numba import types
+
+from zygote_py.adjoints.device.records import is_small
+from zygote_py.ir import (
+    NONE,
+    Block,
+    Builder,
+    Const,
+    Function,
+    Instr,
+    Jump,
+    Nest,
+    Operand,
+    Param,
+    Value,
+    ops,
+    rename_incoming,
+    replace_uses,
+    routines_of,
+)
+
+_INDEX = types.int64
+_ZEROS = (ops.zeros, np.zeros_like)
+
+
+def give_arrays(function: Function, place: int) -> int:
+    """Make parameters of the arrays that a function returns, in place, in the order of the results, from a place on.
+
+    The results are None in their place. Returns how many there are.
+    """
+    given: list[Param] = []
+    returns = list(function.returns())
+    if len(returns) == 1:
+        ((block, end),) = returns
+        (value,) = end.args
+        end.args = (_without_arrays(function, Builder(block), value, given),)
+    function.params[place:place] = given
+    return len(given)
+
+
+def use_own_arrays(function: Function) -> None:
+    """Make small arrays of zeros arrays of a thread's own, in place."""
+    for each in (function, *(routine.function for routine in routines_of(function))):
+        for block in list(each.blocks):
+            _use_own_arrays(each, block)
+
+
+def _without_arrays(function: Function, b: Builder, value: Operand, given: list[Param]) -> Operand:
+    """Return a result without the arrays in it, which become parameters."""
+    if isinstance(value, Instr) and value.op is ops.pack:
+        items = [_without_arrays(function, b, item, given) for item in value.args]
+        if all(new is old for new, old in zip(items, value.args, strict=True)):
+            return value
+        kind = types.Tuple([item.type for item in items])
+        return b.call(ops.pack, *items, type=kind, hint=value.hint)
+    if isinstance(value, Instr) and value.op in _ZEROS and isinstance(value.type, types.Array):
+        home = next((block for block in function.blocks if value in block.instrs), None)
+        if home is not function.entry:
+            return value
+        param = Param(value.type.copy(layout="A"), value.hint or "gradient", value.loc)
+        given.append(param)
+        index = home.instrs.index(value)
+        home.instrs.remove(value)
+        replace_uses(function, {value: param})
+        _fill(function, home, index, param, [_dim(param, axis) for axis in range(param.type.ndim)])
+        return NONE
+    return value
+
+
+def _dim(array: Operand, axis: int) -> Instr:
+    return Instr(ops.dim, (array, Const(axis, _INDEX)), _INDEX)
+
+
+def _use_own_arrays(function: Function, block: Block) -> None:
+    """Let small arrays of zeros in a block be arrays whose elements are set one by one."""
+    for index, instr in enumerate(block.instrs):
+        if instr.op is ops.zeros and is_small(instr):
+            instr.op = ops.record
+            rest = _fill(function, block, index + 1, instr, instr.args)
+            _use_own_arrays(function, rest)
+            return
+
+
+def _fill(function: Function, block: Block, index: int, array: Value, lengths: Sequence[Operand]) -> Block:
+    """Set all elements of an array to zero before an instruction of a block. Return the block of that instruction."""
+    kind: types.Array = array.type  # type: ignore[assignment]
+    rest = Block(block.loc, block.mirror)
+    rest.instrs, block.instrs = block.instrs[index:], block.instrs[:index]
+    rest.terminator = block.terminator
+    for after in rest.successors:
+        rename_incoming(after, block, rest)
+    block.instrs += [each for each in lengths if isinstance(each, Instr) and each.op is ops.dim]
+    nest = Nest(block, lengths, ["i"] * len(lengths), getattr(array, "loc", None))
+    number = 0 if isinstance(kind.dtype, types.Integer) else False if isinstance(kind.dtype, types.Boolean) else 0.0
+    zero = Const(complex(number) if isinstance(kind.dtype, types.Complex) else number, kind.dtype)
+    Builder(nest.bodies[-1]).call(ops.setitem, array, zero, *nest.counters, type=types.none)
+    new = nest.finish()
+    nest.after.terminator = Jump(rest)
+    place = function.blocks.index(block) + 1
+    function.blocks[place:place] = [*new, rest]
+    return rest
