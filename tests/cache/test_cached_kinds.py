@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import textwrap
+
 import pytest
 
 from tests.cache.test_cache import COMPILED, READ, Process, expect
@@ -13,14 +16,21 @@ def process(tmp_path):
 
 
 def check(process, program, expected, old, new, changed):
-    """Run a program, and again, and then changed in one place, and again."""
+    """Run a program, then the same changed in one place; and both again, in another process."""
     assert program.count(old) == 1
-    for text, results in ((program, expected), (program.replace(old, new), changed)):
-        expect(process.run(text), COMPILED, results)
-        stages, hits, found = process.run(text)
+    programs, results = (program, program.replace(old, new)), (expected, changed)
+    for found, values in zip(run_all(process, programs), results, strict=True):
+        expect(found, COMPILED, values)
+    for (stages, hits, found), values in zip(run_all(process, programs), results, strict=True):
         assert not stages
         assert hits > 0
-        assert found == pytest.approx(results)
+        assert found == pytest.approx(values)
+
+
+def run_all(process, programs):
+    """Run programs one after another in a process, and return what each of them shows."""
+    shown = process.text("\n".join(map(textwrap.dedent, programs))).splitlines()
+    return [tuple(json.loads(line)) for line in shown]
 
 
 POWER = """
@@ -160,38 +170,75 @@ def test_parallel_functions_with_classes_of_the_main_program(process):
     check(process, program, [2.0, 2.0, 2.0, 3.0], "y[i] = p.a[i]", "y[i] = 2.0 * p.a[i]", [4.0, 4.0, 4.0, 6.0])
 
 
-def test_typed_lists(process):
+MADE = """
+    import numpy as np
+    from numba import njit, types
+    from numba.typed import Dict, List
+
+    @njit(cache=True)
+    def of_arrays():
+        return List([np.ones(2), np.ones(3)])
+
+    @njit(cache=True)
+    def of_floats():
+        return List([1.0, 2.0])
+
+    @njit(cache=True)
+    def of_integers():
+        return List([1, 2])
+
+    @njit(cache=True)
+    def of_words():
+        made = Dict.empty(types.unicode_type, types.float64)
+        made["a"] = 2.0
+        made["b"] = 3.0
+        return made
+
+    @njit(cache=True)
+    def items(values):
+        return [each for each in values]
+
+    @njit(cache=True)
+    def entries(values):
+        return values["a"], values["b"]
+"""
+
+
+@pytest.fixture
+def made(process):
+    """Let there be functions that make and read containers, which Numba caches: in Python it compiles each operation."""
+    process.write("made.py", MADE)
+
+
+def test_typed_lists(process, made):
     program = """
-        from numba.typed import List
+        import made
         def f(items, x):
             s = 0.0
             for item in items:
                 s += np.sum(item * item) * x
             return s
         df = gradient(f)
-        ds, dx = df(List([np.ones(2), np.ones(3)]), 2.0)
+        ds, dx = df(made.of_arrays(), 2.0)
+        ds = made.items(ds)
         show(df, *ds[0], *ds[1], dx)
     """
     check(process, program, [4.0] * 5 + [5.0], "item * item)", "item * item) * 2.0", [8.0] * 5 + [10.0])
-    other = program.replace("np.ones(2), np.ones(3)", "1.0, 2.0").replace("*ds[0], *ds[1]", "*ds")
+    other = program.replace("of_arrays", "of_floats").replace("*ds[0], *ds[1]", "*ds")
     check(process, other, [4.0, 8.0, 5.0], "s = 0.0", "s = x", [4.0, 8.0, 6.0])
-    ints = other.replace("1.0, 2.0", "1, 2").replace("*ds, dx", "dx")
+    ints = other.replace("of_floats", "of_integers").replace("ds = made.items(ds)", "").replace("*ds, dx", "dx")
     expect(process.run(ints), COMPILED, [5.0])
     expect(process.run(ints), READ, [5.0])
     expect(process.run(program), READ, [4.0] * 5 + [5.0])
 
 
-def test_typed_dicts(process):
+def test_typed_dicts(process, made):
     program = """
-        from numba.typed import Dict
+        import made
         def f(d):
             return d["a"] * d["b"]
-        made = Dict()
-        made["a"] = 2.0
-        made["b"] = 3.0
         df = gradient(f)
-        found = df(made)
-        show(df, found["a"], found["b"])
+        show(df, *made.entries(df(made.of_words())))
     """
     check(process, program, [3.0, 2.0], 'd["a"] * d["b"]', 'd["a"] * d["b"] * d["b"]', [9.0, 12.0])
 
