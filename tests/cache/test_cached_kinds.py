@@ -206,7 +206,7 @@ MADE = """
 
 @pytest.fixture
 def made(process):
-    """Let there be functions that make and read containers, which Numba caches: in Python it compiles each operation."""
+    """Let there be functions that make and read containers, cached by Numba: in Python it compiles each operation."""
     process.write("made.py", MADE)
 
 

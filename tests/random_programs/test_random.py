@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tests.checking.reference import central, complex_step, distance, precise
 from tests.checking.trees import copied
+from tests.modes import one_in
 from tests.plain import plain
 from tests.random_programs.callees import FEATURES, OPTIONAL, SIGNATURES, STEERING, STENCIL, VECTORIZE
 from tests.random_programs.check import Kind, check, same_bits
@@ -43,7 +44,7 @@ def run(seeds: range, compiled: bool) -> None:
     assert sum(outcome.kind is Kind.DISCARDED for outcome in outcomes) <= len(outcomes) // 4
 
 
-@pytest.mark.parametrize("first", range(1000, 1000 + PLAIN, 12))
+@pytest.mark.parametrize("first", one_in(3, range(1000, 1000 + PLAIN, 12)))
 def test_programs_in_plain_python(first):
     run(range(first, first + 12), compiled=False)
 
@@ -53,7 +54,7 @@ def test_programs_compiled(first):
     run(range(first, first + 1), compiled=True)
 
 
-@pytest.mark.parametrize("seed", [2, pytest.param(5, marks=pytest.mark.long), 64])
+@pytest.mark.parametrize("seed", one_in(3, [64, 2, 5]))
 def test_second_derivatives_of_programs(seed):
     outcome = check(program_of(seed, "none" if seed % 2 == 0 else "read"), compiled=False, order=2)
     assert outcome.kind is Kind.OK, outcome.detail
@@ -84,7 +85,7 @@ def test_programs_with_derivatives_have_what_they_are_to_have():
         assert form in text, form
 
 
-@pytest.mark.parametrize("first", [1000, 1008])
+@pytest.mark.parametrize("first", one_in(2, [1000, 1008]))
 @pytest.mark.parametrize("drawn", [dict_program, container_program])
 def test_programs_with_dicts_or_arguments_in_containers(drawn, first):
     outcomes = [check(drawn(seed), compiled=False) for seed in range(first, first + 8)]
@@ -254,12 +255,12 @@ def test_programs_with_decorated_callees_have_what_they_are_to_have(feature, for
         assert "@" not in program.ordinary.replace(" @ ", "").replace("@zg.adjoint", "")
 
 
+@pytest.mark.parametrize("seed", one_in(2, range(2)))
 @pytest.mark.parametrize("feature", [SIGNATURES, VECTORIZE, STENCIL])
-def test_what_stands_in_for_a_decorated_callee_computes_what_numba_computes(feature):
-    for seed in range(2):
-        program = generate(random.Random(seed), True, writes=seed % 2 == 0, features=(feature,))
-        found = compiled(program.text)(*copied(program.inputs[0]))
-        assert load(program.ordinary)(*copied(program.inputs[0])) == pytest.approx(float(found), rel=1e-9, abs=1e-9)
+def test_what_stands_in_for_a_decorated_callee_computes_what_numba_computes(feature, seed):
+    program = generate(random.Random(seed), True, writes=seed % 2 == 0, features=(feature,))
+    found = compiled(program.text)(*copied(program.inputs[0]))
+    assert load(program.ordinary)(*copied(program.inputs[0])) == pytest.approx(float(found), rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize(
