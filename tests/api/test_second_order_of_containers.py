@@ -271,7 +271,8 @@ def test_derivatives_of_gradients_by_the_other_argument(name):
 def test_in_compiled_code(name):
     function, given = CASES[name]
     v, w = TANGENTS[name]
-    expected = second(njit(function), given, v, w)
+    compiled = njit(function)
+    expected = second(compiled, given, v, w)
     product = hvp(function)
     assert close(inner(product(given, 1.5, v), w), expected)
     if name == "typed list of tuples":
@@ -286,8 +287,8 @@ def test_in_compiled_code(name):
     if isinstance(given, np.void):  # an array of one record
         found, of_s = found[0], of_s[0]
     assert close(inner(found, w), expected)
-    assert close(inner(of_s, w), slope_in(njit(function), given, w))
-    assert close(of_x, slope_by_x(njit(function), given))
+    assert close(inner(of_s, w), slope_in(compiled, given, w))
+    assert close(of_x, slope_by_x(compiled, given))
 
 
 # ------------------------------------------------------------------------------------------------------ pullbacks
