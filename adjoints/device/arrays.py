@@ -72,9 +72,7 @@ def _without_arrays(function: Function, b: Builder, value: Operand, given: list[
         kind = types.Tuple([item.type for item in items])
         return b.call(ops.pack, *items, type=kind, hint=value.hint)
     if isinstance(value, Instr) and value.op in _ZEROS and isinstance(value.type, types.Array):
-        home = next((block for block in function.blocks if value in block.instrs), None)
-        if home is not function.entry:
-            return value
+        home = next(block for block in function.blocks if value in block.instrs)  # in no loop, as it is returned
         param = Param(value.type.copy(layout="A"), value.hint or "gradient", value.loc)
         given.append(param)
         index = home.instrs.index(value)

@@ -39,6 +39,7 @@ from zygote_py.ir import (
     clone,
     components_of,
     ops,
+    reach,
     replace_uses,
     routines_of,
     run,
@@ -249,6 +250,7 @@ def _lengths(function: Function, found: Sequence[Instr]) -> Function:
     needed = Instr(ops.record, (Const(len(found), _INDEX),), _COUNTERS, "lengths", function.loc)
     replaced: dict[Value, Operand] = {}
     tops: dict[Value, Instr] = {}
+    filled_again = _filled_again(made)
     for block in made.blocks:
         b = Builder(Block())
 
@@ -287,10 +289,11 @@ def _lengths(function: Function, found: Sequence[Instr]) -> Function:
                 b.call(ops.setitem, top, after, Const(0, _INDEX), type=types.none)
                 grow(records[record], after)
             elif instr.op is ops.pop:
-                top = tops[record]
-                before = b.call(ops.getitem, top, Const(0, _INDEX), type=_INDEX)
-                after = b.call(operator.sub, before, Const(1, _INDEX), type=_INDEX)
-                b.call(ops.setitem, top, after, Const(0, _INDEX), type=types.none)
+                if record in filled_again:
+                    top = tops[record]
+                    before = b.call(ops.getitem, top, Const(0, _INDEX), type=_INDEX)
+                    after = b.call(operator.sub, before, Const(1, _INDEX), type=_INDEX)
+                    b.call(ops.setitem, top, after, Const(0, _INDEX), type=types.none)
                 replaced[instr] = read(instr.type)
             elif instr.op is ops.getitem:
                 replaced[instr] = read(instr.type)
@@ -322,3 +325,20 @@ def _lengths(function: Function, found: Sequence[Instr]) -> Function:
             )
         made.params.remove(param)
     return made
+
+
+def _filled_again(function: Function) -> set[Value]:
+    """Return the lists to which something may be appended after something was taken from them."""
+    pops: dict[Value, list[Block]] = {}
+    pushes: dict[Value, set[Block]] = {}
+    for block in function.blocks:
+        for instr in block.instrs:
+            if instr.op is ops.pop:
+                pops.setdefault(instr.args[0], []).append(block)  # type: ignore[arg-type]
+            elif instr.op is ops.push:
+                pushes.setdefault(instr.args[0], set()).add(block)  # type: ignore[arg-type]
+    return {
+        stack
+        for stack, blocks in pops.items()
+        if not pushes.get(stack, set()).isdisjoint(reach(blocks, lambda block: block.successors))
+    }

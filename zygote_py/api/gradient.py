@@ -199,3 +199,12 @@ def _embed(function: Callable[..., Any], *, with_value: bool) -> None:
 
 _embed(gradient, with_value=False)
 _embed(value_and_gradient, with_value=True)
+
+
+def _in_kernels(df: GradientFunction[..., Any]) -> Any:
+    from zygote_py.kernels.device_functions import in_kernels  # which imports CUDA
+
+    return in_kernels(df)
+
+
+numba_adapter.call_in_kernels(GradientFunction, _in_kernels)

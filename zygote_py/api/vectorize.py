@@ -10,8 +10,9 @@ import functools
 from collections.abc import Callable
 from typing import Any, overload
 
+from zygote_py.kernels.vectorized import Vectorized
 from zygote_py.numba_adapter.cuda import launch
-from zygote_py.runtime import DerivativeFunction, Vectorized
+from zygote_py.runtime import DerivativeFunction
 
 __all__ = ["vectorize"]
 

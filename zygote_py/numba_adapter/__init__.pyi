@@ -45,6 +45,7 @@ from .target.array_typing import item_type as item_type, result_type as result_t
 from .target.dispatch import (
     COMPILER_LOCK as COMPILER_LOCK,
     arguments_of_decorator as arguments_of_decorator,
+    call_in_kernels as call_in_kernels,
     is_compile_time as is_compile_time,
     is_dispatcher as is_dispatcher,
     is_made as is_made,

@@ -11,7 +11,6 @@ from .colouring import (
     rows_of as rows_of,
 )
 from .compiled_function import DerivativeFunction as DerivativeFunction, kept_derivative as kept_derivative
-from .items.vectorized import Vectorized as Vectorized
 from .pullbacks import pullback as pullback
 from .ravel import Layout as Layout, Vector as Vector
 from .tracebacks import shortening as shortening

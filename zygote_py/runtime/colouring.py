@@ -32,13 +32,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 def _compiled(function: F) -> F:
     """Return the function compiled, its code kept in the cache, or in plain Python while Numba is disabled."""
     settings: Any = numba.config
-    compiled = numba_adapter.make_dispatcher(
-        function, lambda given: function, {}, lambda given: code_of_helper(function)
-    )
+
+    @functools.cache
+    def compiled() -> Any:
+        return numba_adapter.make_dispatcher(
+            function, lambda given: function, {}, lambda given: code_of_helper(function)
+        )
 
     @functools.wraps(function)
     def call(*args: Any) -> Any:
-        return (function if settings.DISABLE_JIT else compiled)(*args)
+        return (function if settings.DISABLE_JIT else compiled())(*args)
 
     return cast(F, call)
 

@@ -32,7 +32,7 @@ from zygote_py.cache import Kernel, MachineCode, find, guard_callers
 from zygote_py.compiler import Form, Request, check_fit, expanded, misfit, named_in_module, star_of, starred_dispatcher
 from zygote_py.ir import Type, parse_types
 from zygote_py.runtime.records import holds_record, with_records
-from zygote_py.runtime.state import Fewer, Generation, Outdated, in_kernels, passing
+from zygote_py.runtime.state import Fewer, Generation, Outdated, passing
 from zygote_py.runtime.tracebacks import is_of_the_user, name_arrays, shortened, shortening, warn_of_zeros
 
 P = ParamSpec("P")
@@ -546,4 +546,4 @@ def kept_derivative(f: Callable[..., Any], form: Form, captured_count: int) -> D
     return DerivativeFunction(f, form, captured_count)
 
 
-numba_adapter.register_as_dispatcher(DerivativeFunction, DerivativeFunction._entry_dispatcher, in_kernels)
+numba_adapter.register_as_dispatcher(DerivativeFunction, DerivativeFunction._entry_dispatcher)

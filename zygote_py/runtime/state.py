@@ -75,10 +75,3 @@ class Fewer(Exception):
 
 class Outdated(Exception):
     """Raised if the type of a captured value has changed since the call began."""
-
-
-def in_kernels(df: Any) -> Any:
-    """Return the device function of a derivative; CUDA is imported now."""
-    from zygote_py.runtime.items import device_functions
-
-    return device_functions.in_kernels(df)

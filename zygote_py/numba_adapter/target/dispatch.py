@@ -166,18 +166,13 @@ def options_of(value: Any) -> dict[str, object]:
     return {name: option for name, option in options.items() if name != "nopython" and option is not None}
 
 
-def register_as_dispatcher(
-    cls: type, getter: Callable[[Any], Any], in_kernels: Callable[[Any], Any] | None = None
-) -> None:
-    """Make the objects of a class callable from compiled code, each as the dispatcher that `getter` gives for it.
-
-    In kernels for CUDA it is what `in_kernels` gives.
-    """
+def register_as_dispatcher(cls: type, getter: Callable[[Any], Any]) -> None:
+    """Make the objects of a class callable from compiled code, each as the dispatcher that `getter` gives for it."""
 
     @typeof_impl.register(cls)
     def type_of_object(value: object, context: object) -> Type:
-        if in_kernels is not None and type(context).__module__.startswith("numba.cuda."):
-            kind: Type = in_kernels(value)._numba_type_
+        if cls in _in_kernels and type(context).__module__.startswith("numba.cuda."):
+            kind: Type = _in_kernels[cls](value)._numba_type_
             return kind
         dispatcher = getter(value)
         _made_for[dispatcher] = weakref.ref(value)
@@ -186,6 +181,12 @@ def register_as_dispatcher(
     _made_classes.append(cls)
 
 
+def call_in_kernels(cls: type, getter: Callable[[Any], Any]) -> None:
+    """Let kernels for CUDA call the objects of such a class, each as the device function that `getter` gives for it."""
+    _in_kernels[cls] = getter
+
+
+_in_kernels: dict[type, Callable[[Any], Any]] = {}
 _made_classes: list[type] = []
 _made_for: weakref.WeakKeyDictionary[Any, Callable[[], Any]] = weakref.WeakKeyDictionary()
 

@@ -22,11 +22,11 @@ from zygote_py.base import leaves, made, map_leaves, parts
 from zygote_py.compiler import Input, ItemLoops, Structure, outputs
 from zygote_py.ir import Type, components_of
 from zygote_py.ir.lazy_dataclass import dataclass
+from zygote_py.kernels.core_dimensions import Dimensions, shape_of
+from zygote_py.kernels.loops import DeviceLoops, HostLoops, Loops, dtype_of
 from zygote_py.numba_adapter.cuda import launch
 from zygote_py.runtime.compiled_function import DerivativeFunction
 from zygote_py.runtime.entered import bound
-from zygote_py.runtime.items.core_dimensions import Dimensions, shape_of
-from zygote_py.runtime.items.loops import DeviceLoops, HostLoops, Loops, dtype_of
 
 _NUMBERS = (bool, int, float, complex, np.generic, np.ndarray, list)
 

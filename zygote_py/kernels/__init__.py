@@ -1,0 +1,1 @@
+"""Derivatives over arrays of inputs, and in kernels for CUDA."""

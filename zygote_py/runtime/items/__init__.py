@@ -1,1 +1,0 @@
-"""Derivatives over arrays of inputs, and in kernels."""
