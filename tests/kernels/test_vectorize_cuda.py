@@ -1,4 +1,4 @@
-"""`vectorize` for CUDA, on a device or in the simulator: each item is what its derivative by hand is."""
+"""`vectorize` for CUDA, on a device or in the simulator: each item is compared with a derivative in closed form."""
 
 from __future__ import annotations
 

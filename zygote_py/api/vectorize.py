@@ -58,7 +58,7 @@ def vectorize(
     TypeError
         If `df` is not a derivative; at a call, if the signature is for other arguments or results.
     ValueError
-        If the target or the signature is none; at a call, if shapes do not agree.
+        If the target is unknown or the signature malformed; at a call, if shapes do not agree.
     DifferentiationError
         At a call, if the function cannot be differentiated.
 

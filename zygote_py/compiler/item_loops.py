@@ -67,7 +67,7 @@ def outputs(kind: Type, text: str = "y") -> Iterator[tuple[str, Type]]:
 
 @dataclass(frozen=True, slots=True)
 class ItemLoops:
-    """What is called for each item, and how its arguments are selected.
+    """The function that is called for each item, and how its arguments are selected.
 
     `arguments` are those of the function: numbers of inputs, or structures of them. They are followed by `captured`
     values, which are passed whole.

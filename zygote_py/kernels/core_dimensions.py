@@ -29,7 +29,7 @@ class Dimensions:
 
     @classmethod
     def of(cls, signature: str) -> Self:
-        """Read a signature. Raises ValueError if it is none."""
+        """Read a signature. Raises ValueError if it is malformed."""
         found = _SIGNATURE.fullmatch("".join(signature.split()))
         if found is None:
             raise ValueError(f'not a signature: {signature!r}; one looks like "(k),()->(),(k)"')

@@ -37,7 +37,7 @@ class _Leaf:
 
     path: str
     value: Any
-    core: int | None  # dimensions of an item; None for what is no array of numbers
+    core: int | None  # dimensions of an item; None for what is not an array of numbers
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -193,7 +193,7 @@ def _taken(
                 value = launch.on_device(value)
             if not isinstance(value, _NUMBERS) and not is_on_device:
                 if core:
-                    raise TypeError(f"the argument `{path}` is no array: {type(value).__name__}")
+                    raise TypeError(f"the argument `{path}` is not an array: {type(value).__name__}")
                 found.append(_Leaf(path, value, None))
                 continue
             if _ndim(value) < core:

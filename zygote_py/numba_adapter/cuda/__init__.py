@@ -1,1 +1,1 @@
-"""What is known of numba-cuda; imported only where CUDA is asked for."""
+"""The door to numba-cuda; imported only where CUDA is asked for."""

@@ -1,0 +1,94 @@
+"""Derivatives in kernels, compiled without a device: figures of the assembler where it is installed."""
+
+from __future__ import annotations
+
+import math
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from numba import config, types
+
+import zygote_py as zg
+from zygote_py import DifferentiationError
+
+pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
+if config.ENABLE_CUDASIM:
+    pytest.skip("the simulator does not compile", allow_module_level=True)
+
+from numba import cuda
+from numba.cuda import dispatcher
+
+
+@contextmanager
+def without_device(capability):
+    known = dispatcher.get_current_device
+    dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=capability)
+    try:
+        yield
+    finally:
+        dispatcher.get_current_device = known
+
+
+def ptx(kernel, kinds, capability=(9, 0)):
+    with without_device(capability):
+        return cuda.compile_ptx(kernel.py_func, kinds, cc=capability)[0]
+
+
+def wave(x, p):
+    return math.sin(x * p) * x
+
+
+def powers(x):
+    r = 1.0
+    for _ in range(5):
+        r = r * x + x
+    return r
+
+
+def product(x, n):
+    r = 1.0
+    for _ in range(n):
+        r *= x
+    return r
+
+
+weights = np.array([1.0, 2.0])
+scale = 3.0
+
+
+def captures(x):
+    return x * x * weights[1] * scale
+
+
+of_wave, both, of_powers, of_captures = map(zg.gradient, (wave, wave, powers, captures))
+value, second, of_product = zg.value_and_gradient(wave), zg.hessian(powers), zg.gradient(product)
+
+
+@pytest.mark.parametrize("capability", [(8, 0), (9, 0), (10, 0)])
+@pytest.mark.parametrize("kind", [types.float32, types.float64])
+def test_derivatives_are_device_functions(kind, capability):
+    @cuda.jit
+    def kernel(x, p, out):
+        i = cuda.grid(1)
+        if i < x.size:
+            dx, dp = of_wave(x[i], p)
+            v, (_, again) = value(x[i], p=p)
+            out[i] = dx + dp + v + again + of_powers(x[i]) + second(x[i]) + of_captures(x[i])
+
+    made = ptx(kernel, (kind[::1], kind, kind[::1]), capability)
+    assert f".target sm_{capability[0]}{capability[1]}" in made
+    assert "NRT" not in made  # nothing is allocated by Numba's runtime
+    assert "malloc" not in made
+
+
+def test_records_of_unknown_length_are_refused():
+    @cuda.jit
+    def kernel(x, n, out):
+        out[0] = of_product(x[0], n)[0]
+
+    with pytest.raises(DifferentiationError, match=r"records values of its loops .*how many is not known") as caught:
+        ptx(kernel, (types.float64[::1], types.int64, types.float64[::1]))
+    assert caught.value.line == product.__code__.co_firstlineno
+    assert zg.gradient(wave)(0.0, 1.0) == (0.0, 0.0)  # the next good call works
