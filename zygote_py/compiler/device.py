@@ -21,7 +21,7 @@ from zygote_py.compiler.pipeline import derivative_of
 from zygote_py.compiler.prepare import result_of
 from zygote_py.compiler.request import Request
 from zygote_py.emit import CUDA, Emitted, emit
-from zygote_py.ir import Function, Type
+from zygote_py.ir import Function, Type, uses
 from zygote_py.ir.lazy_dataclass import dataclass
 
 _KEPT = ("fastmath",)  # options that a device has as well
@@ -44,6 +44,8 @@ class DeviceCode:
         The arrays of the workspace.
     lengths : Emitted or None
         The function of the arguments and captured values that returns the length of each record for a thread.
+    lengths_of : tuple of int
+        The numbers of the arguments, captured values among them, that the lengths depend on.
     result : Type
         The type of the result, with arrays.
     """
@@ -54,6 +56,7 @@ class DeviceCode:
     given: int
     records: tuple[Record, ...]
     lengths: Emitted | None
+    lengths_of: tuple[int, ...]
     result: Type
 
 
@@ -70,11 +73,13 @@ def compile_for_device(
     given = give_arrays(placed.function, count)
     _use_device(placed.function)
     emitted = emit(placed.function, name=request.name, target=CUDA, options=options)
-    lengths = None
+    lengths, read = None, ()
     if placed.lengths is not None:
+        used = uses(placed.lengths)
+        read = tuple(number for number, param in enumerate(placed.lengths.params) if param in used)
         _use_device(placed.lengths)
         lengths = emit(placed.lengths, name=f"{request.name}_lengths", target=CUDA)
-    return DeviceCode(emitted, hidden, made.lowered.frozen, given, placed.records, lengths, result)
+    return DeviceCode(emitted, hidden, made.lowered.frozen, given, placed.records, lengths, read, result)
 
 
 def _use_device(function: Function) -> None:

@@ -82,6 +82,12 @@ class ItemLoops:
         """Return the loops for this number of captured values."""
         return replace(self, captured=count)
 
+    def inputs_of(self, place: int) -> list[int]:
+        """Return the numbers of the inputs that an argument consists of; captured values follow the inputs."""
+        if place >= len(self.arguments):
+            return [len(self.inputs) + place - len(self.arguments)]
+        return _numbers(self.arguments[place])
+
     def text(self, name: str, found: Sequence[tuple[str, Type]], *, parallel: bool) -> tuple[str, dict[str, Any]]:
         """Return the text of the loops for a processor, and the classes that it names."""
         indices = self._indices
@@ -156,6 +162,14 @@ class ItemLoops:
         if not axes:
             return f"a_{argument}"
         return f"a_{argument}[{', '.join('0' if axis is None else f'i_{axis}' for axis in axes)}]"
+
+
+def _numbers(argument: Any) -> list[int]:
+    return (
+        [number for part in argument.parts for number in _numbers(part)]
+        if isinstance(argument, Structure)
+        else [argument]
+    )
 
 
 def defined(name: str, text: str, namespace: dict[str, Any]) -> Callable[..., None]:

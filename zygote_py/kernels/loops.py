@@ -94,6 +94,8 @@ class DeviceLoops:
             item = numba_adapter.load(code.lengths)
             function = defined(f"{name}_lengths", text, {"item": item, "cuda": cuda, **classes})
             self._lengths = launch.compiled(function, {})
+        self._read = [number for place in code.lengths_of for number in calls.inputs_of(place)]
+        self._known: tuple[list[Any], list[int]] | None = None
         self._workspace: list[Any] = []
 
     @property
@@ -114,8 +116,7 @@ class DeviceLoops:
         given = [self._given(each, stream) for each in (*values, *self._entered.captured)]
         lanes = launch.lanes_for(count)
         if self._lengths is not None:
-            lengths = self._needed(count, shape, given, stream)
-            lanes = self._prepared(count, lengths, stream)
+            lanes = self._prepared(count, self._needed(count, shape, given, stream), stream)
         launch.run(self._kernel, lanes, (count, shape, *given, *self._workspace, *results), stream)
 
     def record_bytes(self, shape: tuple[int, ...], values: Sequence[Any]) -> int:
@@ -132,6 +133,15 @@ class DeviceLoops:
 
     def _needed(self, count: int, shape: tuple[int, ...], given: Sequence[Any], stream: Any) -> list[int]:
         """Return the length of each record that suffices for all items."""
+        read = [given[number] for number in self._read]
+        if all(isinstance(each, bool | int | float | np.generic) for each in read):  # the same for all items
+            count, shape = 1, (1,) * len(shape)
+            if self._known is None or self._known[0] != read:
+                self._known = read, self._lengths_of(count, shape, given, stream)
+            return self._known[1]
+        return self._lengths_of(count, shape, given, stream)
+
+    def _lengths_of(self, count: int, shape: tuple[int, ...], given: Sequence[Any], stream: Any) -> list[int]:
         found = launch.on_device(np.zeros(len(self._entered.code.records), np.int64), stream)
         launch.run(self._lengths, launch.lanes_for(count), (count, shape, *given, found), stream)
         return [int(each) for each in launch.on_host(found, stream)]

@@ -1,4 +1,4 @@
-"""The code that calls of a derivative from Python run, for compiled callers that pass captured values as those calls do.
+"""The code that calls of a derivative from Python run, for compiled callers that pass captured values likewise.
 
 found = entered(df, (types.float64, types.int64))
 found.dispatcher(x, n, *found.captured)     # df(x, n), while found.is_current

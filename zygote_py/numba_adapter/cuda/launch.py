@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numba import config
+
+from zygote_py.numba_adapter.base.internals import errors
 
 THREADS = 128  # of a block
 _MOST_BLOCKS = 1 << 16
@@ -78,7 +81,9 @@ def lanes_for(count: int, most: int | None = None) -> int:
 def run(kernel: Any, lanes: int, args: Sequence[Any], stream: Any = 0) -> None:
     """Run a kernel with this number of threads."""
     cuda_module()
-    kernel[lanes // THREADS, THREADS, stream](*args)
+    with warnings.catch_warnings():  # of few items: there are no more
+        warnings.filterwarnings("ignore", "Grid size", errors.NumbaPerformanceWarning)
+        kernel[lanes // THREADS, THREADS, stream](*args)
 
 
 def free_bytes() -> int:
