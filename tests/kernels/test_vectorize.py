@@ -164,6 +164,9 @@ def test_results_are_stored_where_they_are_wanted():
     same = x.copy()
     over(same, 2.0, out=(same, out[1]))
     np.testing.assert_allclose(same, of_wave(x, 2.0)[0], rtol=1e-14)
+    line = np.linspace(0.1, 1.0, 6)
+    over(line[:-1], 2.0, out=(line[1:], np.empty(5)))
+    np.testing.assert_allclose(line[1:], of_wave(np.linspace(0.1, 1.0, 6)[:-1], 2.0)[0], rtol=1e-14)
     one = np.zeros(3)
     assert vectorize(gradient(wave, wrt=0))(x[0], 2.0, out=one) is one
     np.testing.assert_allclose(one, of_wave(x[0], 2.0)[0], rtol=1e-14)
@@ -190,6 +193,15 @@ def test_captured_variables_are_read_at_each_call(monkeypatch):
         np.testing.assert_array_equal(over(x), [14.0, 14.0])
     finally:
         table[1] = 2.0
+
+
+def test_results_may_be_stored_in_a_captured_array():
+    held = np.array([1.0, 2.0, 3.0])
+
+    def f(x):
+        return x * (held[0] + held[1] + held[2])
+
+    np.testing.assert_array_equal(vectorize(gradient(f))(np.ones(3), out=held), [6.0, 6.0, 6.0])
 
 
 def test_functions_of_any_number_of_arguments_and_defaults():

@@ -35,6 +35,10 @@ class Loops(Protocol):
     def is_current(self) -> bool:
         """Whether they compute what the function does now."""
 
+    @property
+    def captured(self) -> tuple[object, ...]:
+        """The present values of captured variables."""
+
     def run(self, shape: tuple[int, ...], values: Sequence[Any], results: Sequence[Any], stream: Any) -> None:
         """Store the results for all items."""
 
@@ -65,9 +69,14 @@ class HostLoops:
         """Whether they compute what the function does now."""
         return self._entered.is_current
 
+    @property
+    def captured(self) -> tuple[object, ...]:
+        """The present values of captured variables."""
+        return self._entered.captured
+
     def run(self, shape: tuple[int, ...], values: Sequence[Any], results: Sequence[Any], stream: Any) -> None:
         """Store the results for all items."""
-        self._run(shape, *values, *self._entered.captured, *results)
+        self._run(shape, *values, *self.captured, *results)
 
     def record_bytes(self, shape: tuple[int, ...], values: Sequence[Any]) -> int:
         """Return 0: records are on no device."""
@@ -108,12 +117,17 @@ class DeviceLoops:
         """Whether they compute what the function does now."""
         return self._entered.is_current
 
+    @property
+    def captured(self) -> tuple[object, ...]:
+        """The present values of captured variables."""
+        return self._entered.captured
+
     def run(self, shape: tuple[int, ...], values: Sequence[Any], results: Sequence[Any], stream: Any) -> None:
         """Store the results for all items, on the device."""
         count = math.prod(shape)
         if not count:
             return
-        given = [self._given(each, stream) for each in (*values, *self._entered.captured)]
+        given = [self._given(each, stream) for each in (*values, *self.captured)]
         lanes = launch.lanes_for(count)
         if self._lengths is not None:
             lanes = self._prepared(count, self._needed(count, shape, given, stream), stream)
@@ -124,7 +138,7 @@ class DeviceLoops:
         count = math.prod(shape)
         if self._lengths is None or not count:
             return 0
-        given = [self._given(each, 0) for each in (*values, *self._entered.captured)]
+        given = [self._given(each, 0) for each in (*values, *self.captured)]
         return self._bytes_of_lane(self._needed(count, shape, given, 0)) * launch.lanes_for(count, _MOST_LANES)
 
     def _given(self, value: Any, stream: Any) -> Any:

@@ -68,16 +68,36 @@ class Vectorized:
         kinds = [kind for _, kind in outputs(loops.result)]
         new = launch.new if self.target == "cuda" else np.empty
         wanted = self._shapes(kinds, shape, sizes)
-        stored = [new(nest + each[len(shape) :], dtype_of(kind)) for each, kind in zip(wanted, kinds, strict=True)]
+        dtypes = list(map(dtype_of, kinds))
+        given = [None] * len(kinds) if out is None else _given(out, wanted, dtypes)
+        results = [
+            place if self._may_fill(place, (*given, *values, *loops.captured)) else new(each, dtype)
+            for place, each, dtype in zip(given, wanted, dtypes, strict=True)
+        ]
+        stored = [
+            each.reshape(nest + of[len(shape) :]) if len(nest) != len(shape) else each
+            for each, of in zip(results, wanted, strict=True)
+        ]
         loops.run(nest, values, stored, stream)
-        results = [each.reshape(of) for each, of in zip(stored, wanted, strict=True)]
-        if out is not None:  # which may overlap the arguments
-            for place, each in zip(_given(out, results), results, strict=True):
-                _copy(place, each, stream)
+        if out is not None:
+            for place, each in zip(given, results, strict=True):
+                if place is not each:
+                    _copy(place, each, stream)
             return out
         if self.target == "cuda" and not any(launch.is_device_array(each.value) for each in found):
             results = [launch.on_host(each, stream) for each in results]
         return _structured(loops.result, (each if each.ndim else each[()] for each in results))
+
+    def _may_fill(self, place: Any, others: Sequence[Any]) -> bool:
+        """Return whether the loops may store results in an array right away: what they read is not in it."""
+        if place is None or launch.is_device_array(place) is not (self.target == "cuda"):
+            return False
+        own = launch.span(place)
+        if own is None:
+            return False
+        arrays = [each for each in others if isinstance(each, np.ndarray) or launch.is_device_array(each)]
+        spans = [launch.span(each) for each in arrays if each is not place]
+        return all(each is not None and (each[1] <= own[0] or own[1] <= each[0]) for each in spans)
 
     def record_bytes(self, *args: Any, **kwargs: Any) -> int:
         """Return how many bytes the records of a call with these arguments take on the device."""
@@ -128,8 +148,9 @@ class Vectorized:
         results = [np.stack(each) for each in zip(*map(_numbers_in, found), strict=True)]
         results = [each.reshape(shape + each.shape[1:]) for each in results]
         if out is not None:
-            for given, each in zip(_given(out, results), results, strict=True):
-                given[...] = each
+            given = _given(out, [each.shape for each in results], [each.dtype for each in results])
+            for place, each in zip(given, results, strict=True):
+                place[...] = each
             return out
         left = iter([each if each.ndim else each[()] for each in results])
         return map_leaves(lambda leaf: None if leaf is None else next(left), found[0])
@@ -307,18 +328,18 @@ def _copy(place: Any, result: Any, stream: Any) -> None:
         place[...] = launch.on_host(result, stream) if launch.is_device_array(result) else result
 
 
-def _given(out: Any, expected: list[Any]) -> list[Any]:
+def _given(out: Any, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[np.dtype[Any]]) -> list[Any]:
     """Return the arrays to store the results in. Raises ValueError or TypeError if they do not fit."""
     found = [leaf for _, leaf in leaves("out", out) if leaf is not None]
-    if len(found) != len(expected):
-        raise TypeError(f"`out` has {len(found)} arrays, where {len(expected)} are expected")
+    if len(found) != len(shapes):
+        raise TypeError(f"`out` has {len(found)} arrays, where {len(shapes)} are expected")
     arrays = []
-    for number, (each, like) in enumerate(zip(found, expected, strict=True)):
+    for number, (each, shape, dtype) in enumerate(zip(found, shapes, dtypes, strict=True)):
         if launch.is_device_array(each):
             each = launch.on_device(each)
-        if not hasattr(each, "dtype") or each.dtype != like.dtype or each.shape != like.shape:
+        if not hasattr(each, "dtype") or each.dtype != dtype or each.shape != shape:
             what = f"{each.dtype} of shape {each.shape}" if hasattr(each, "dtype") else type(each).__name__
-            raise ValueError(f"array {number} of `out` is {what}, where {like.dtype} of shape {like.shape} is expected")
+            raise ValueError(f"array {number} of `out` is {what}, where {dtype} of shape {shape} is expected")
         if isinstance(each, np.ndarray) and not each.flags.writeable:
             raise ValueError(f"array {number} of `out` is read-only")
         arrays.append(each)

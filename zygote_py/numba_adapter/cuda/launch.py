@@ -15,8 +15,6 @@ from typing import Any
 import numpy as np
 from numba import config
 
-from zygote_py.numba_adapter.base.internals import errors
-
 THREADS = 128  # of a block
 _MOST_BLOCKS = 1 << 16
 
@@ -62,6 +60,16 @@ def is_contiguous(array: Any) -> bool:
     return bool(array.flags.c_contiguous if isinstance(array, np.ndarray) else array.is_c_contiguous())
 
 
+def span(array: Any) -> tuple[int, int] | None:
+    """Return the addresses of the first byte of a contiguous array and of the one after its last; None for others."""
+    if isinstance(array, np.ndarray):
+        return (array.ctypes.data, array.ctypes.data + array.nbytes) if array.flags.c_contiguous else None
+    if not hasattr(array, "__cuda_array_interface__") or not is_contiguous(array):
+        return None
+    start: int = array.__cuda_array_interface__["data"][0] or 0
+    return start, start + array.size * array.dtype.itemsize
+
+
 def compiled(function: Callable[..., None], options: Mapping[str, object]) -> Any:
     """Return a kernel."""
     return cuda_module().jit(**options)(function)
@@ -82,7 +90,7 @@ def run(kernel: Any, lanes: int, args: Sequence[Any], stream: Any = 0) -> None:
     """Run a kernel with this number of threads."""
     cuda_module()
     with warnings.catch_warnings():  # of few items: there are no more
-        warnings.filterwarnings("ignore", "Grid size", errors.NumbaPerformanceWarning)
+        warnings.filterwarnings("ignore", ".*Grid size")
         kernel[lanes // THREADS, THREADS, stream](*args)
 
 
