@@ -70,10 +70,10 @@ class Vectorized:
         wanted = self._shapes(kinds, shape, sizes)
         dtypes = list(map(dtype_of, kinds))
         given = [None] * len(kinds) if out is None else _given(out, wanted, dtypes)
-        results = [
-            place if self._may_fill(place, (*given, *values, *loops.captured)) else new(each, dtype)
-            for place, each, dtype in zip(given, wanted, dtypes, strict=True)
-        ]
+        results = []
+        for number, (place, each, dtype) in enumerate(zip(given, wanted, dtypes, strict=True)):
+            others = (*values, *loops.captured, *given[:number], *given[number + 1 :])
+            results.append(place if self._may_fill(place, others) else new(each, dtype))
         stored = [
             each.reshape(nest + of[len(shape) :]) if len(nest) != len(shape) else each
             for each, of in zip(results, wanted, strict=True)
@@ -96,7 +96,7 @@ class Vectorized:
         if own is None:
             return False
         arrays = [each for each in others if isinstance(each, np.ndarray) or launch.is_device_array(each)]
-        spans = [launch.span(each) for each in arrays if each is not place]
+        spans = [launch.span(each) for each in arrays]
         return all(each is not None and (each[1] <= own[0] or own[1] <= each[0]) for each in spans)
 
     def record_bytes(self, *args: Any, **kwargs: Any) -> int:
