@@ -92,3 +92,15 @@ def test_records_of_unknown_length_are_refused():
         ptx(kernel, (types.float64[::1], types.int64, types.float64[::1]))
     assert caught.value.line == product.__code__.co_firstlineno
     assert zg.gradient(wave)(0.0, 1.0) == (0.0, 0.0)  # the next good call works
+
+
+@pytest.mark.parametrize("capability", [(8, 0), (9, 0), (10, 0)])
+def test_the_kernels_of_vectorized_derivatives(capability):
+    over = zg.vectorize(of_product, target="cuda")
+    made = over.inspect_ptx(np.ones(3, np.float32), np.arange(3), capability=capability)
+    assert f".target sm_{capability[0]}{capability[1]}" in made
+    assert "NRT" not in made
+    text = over.source(np.ones(3), 2)
+    assert "def product_gradient(x, n, r_record, lane, lanes):" in text
+    assert "def product_gradient_lengths(x, n):" in text
+    assert "for i in range(lane, count, lanes):" in text

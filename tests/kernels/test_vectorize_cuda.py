@@ -164,6 +164,18 @@ def test_the_records_are_as_long_as_the_longest_loop_needs():
         np.testing.assert_allclose(over(np.full(3, 2.0), n % longest)[0], (n % longest) * 2.0 ** (n % longest - 1.0))
 
 
+def test_streams_have_workspaces_of_their_own():
+    over = vectorize(gradient(product, wrt="x"), target="cuda")
+    x, streams = (
+        cuda.to_device(rng.uniform(0.5, 1.5, 20 if config.ENABLE_CUDASIM else 30_000)),
+        [cuda.stream() for _ in range(12)],
+    )
+    found = [over(x, 40 + number, stream=stream) for number, stream in enumerate(streams)]
+    cuda.synchronize()
+    for number, each in enumerate(found):
+        np.testing.assert_allclose(each.copy_to_host(), (40 + number) * x.copy_to_host() ** (39.0 + number), rtol=1e-11)
+
+
 def dot(w, t):
     s = 0.0
     for i in range(w.size):

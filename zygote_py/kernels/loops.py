@@ -7,6 +7,7 @@ loops.run((1000,), values, results)
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -14,13 +15,13 @@ import numpy as np
 from numba import types
 
 from zygote_py import numba_adapter
-from zygote_py.adjoints import refuse
 from zygote_py.compiler import ItemLoops, defined, outputs
 from zygote_py.ir import Type
 from zygote_py.numba_adapter.cuda import launch
 from zygote_py.runtime.compiled_function import DerivativeFunction
 from zygote_py.runtime.entered import DeviceEntered, Entered, device_entered, entered
 
+_MOST_STREAMS = 8  # whose workspaces are kept
 _MOST_LANES = 1 << 17  # threads with records: about as many as run at once on a large device
 
 
@@ -94,18 +95,21 @@ class DeviceLoops:
         calls = calls.with_captured(len(code.hidden))
         name = f"{df.form}_over_items"
         text, classes = calls.device_text(name, found, len(code.records))
+        self._texts = [text]
         item = numba_adapter.load(code.emitted)
         self._kernel = launch.compiled(defined(name, text, {"item": item, "cuda": cuda, **classes}), {})
         self._lengths: Any = None
         if code.lengths is not None:
             kind = types.UniTuple(types.int64, len(code.records))
             text, classes = calls.device_text(f"{name}_lengths", [*outputs(kind)], 0, lengths=True)
+            self._texts.append(text)
             item = numba_adapter.load(code.lengths)
             function = defined(f"{name}_lengths", text, {"item": item, "cuda": cuda, **classes})
             self._lengths = launch.compiled(function, {})
         self._read = [number for place in code.lengths_of for number in calls.inputs_of(place)]
         self._known: tuple[list[Any], list[int]] | None = None
-        self._workspace: list[Any] = []
+        self._workspaces: dict[int, list[Any]] = {}  # by stream, since kernels of several may run at a time
+        self._lock = threading.Lock()
 
     @property
     def result(self) -> Type:
@@ -128,10 +132,13 @@ class DeviceLoops:
         if not count:
             return
         given = [self._given(each, stream) for each in (*values, *self.captured)]
-        lanes = launch.lanes_for(count)
-        if self._lengths is not None:
-            lanes = self._prepared(count, self._needed(count, shape, given, stream), stream)
-        launch.run(self._kernel, lanes, (count, shape, *given, *self._workspace, *results), stream)
+        if self._lengths is None:
+            launch.run(self._kernel, launch.lanes_for(count), (count, shape, *given, *results), stream)
+            return
+        lengths = self._needed(count, shape, given, stream)
+        with self._lock:
+            lanes, workspace = self._prepared(count, lengths, stream)
+            launch.run(self._kernel, lanes, (count, shape, *given, *workspace, *results), stream)
 
     def record_bytes(self, shape: tuple[int, ...], values: Sequence[Any]) -> int:
         """Return how many bytes the records of these items take."""
@@ -140,6 +147,24 @@ class DeviceLoops:
             return 0
         given = [self._given(each, 0) for each in (*values, *self.captured)]
         return self._bytes_of_lane(self._needed(count, shape, given, 0)) * launch.lanes_for(count, _MOST_LANES)
+
+    @property
+    def source(self) -> str:
+        """The text of the device functions, and of the loops."""
+        lengths = self._entered.code.lengths
+        texts = [self._entered.code.emitted.source, *([] if lengths is None else [lengths.source]), *self._texts]
+        return "\n\n".join(texts)
+
+    def ptx(self, shape: tuple[int, ...], values: Sequence[Any], capability: tuple[int, int]) -> str:
+        """Return the PTX of the kernel for a compute capability."""
+        kinds = [launch.type_of(each) for each in (*values, *self.captured)]
+        spaces = [types.Array(record.dtype, 1, "C") for record in self._entered.code.records]
+        results = [
+            types.Array(getattr(kind, "dtype", kind), len(shape) + getattr(kind, "ndim", 0), "C")
+            for _, kind in outputs(self.result)
+        ]
+        count = types.UniTuple(types.int64, len(shape)) if shape else types.Tuple(())
+        return launch.ptx(self._kernel, (types.int64, count, *kinds, *spaces, *results), capability)
 
     def _given(self, value: Any, stream: Any) -> Any:
         is_array = isinstance(value, np.ndarray) and value.ndim
@@ -166,30 +191,28 @@ class DeviceLoops:
             for length, record in zip(lengths, self._entered.code.records, strict=True)
         )
 
-    def _prepared(self, count: int, lengths: Sequence[int], stream: Any) -> int:
-        """Allocate the workspace, unless the last one is large enough. Return the number of threads."""
+    def _prepared(self, count: int, lengths: Sequence[int], stream: Any) -> tuple[int, list[Any]]:
+        """Return the number of threads, and the workspace: the last one of the stream, if it is large enough."""
+        key = launch.number_of(stream)
+        held = self._workspaces.get(key)
         lanes = launch.lanes_for(count, _MOST_LANES)
-        each = self._bytes_of_lane(lengths)
-        held = sum(array.size * array.dtype.itemsize for array in self._workspace)
-        free = launch.free_bytes() + held
-        lanes = min(lanes, launch.lanes_for(count, max(launch.THREADS, int(0.8 * free) // max(each, 1))))
+        if held is not None and all(array.size >= length * lanes for array, length in zip(held, lengths, strict=True)):
+            return lanes, held
+        if held is None and len(self._workspaces) >= _MOST_STREAMS:
+            self._workspaces.clear()
+        self._workspaces.pop(key, None)
+        del held  # freed before more is asked for
+        each, free = max(self._bytes_of_lane(lengths), 1), launch.free_bytes()
+        lanes = min(lanes, launch.lanes_for(count, max(launch.THREADS, int(0.8 * free) // each)))
         if each * lanes > free:
-            raise refuse(
+            raise MemoryError(
                 f"the records of {launch.THREADS} items take {each * launch.THREADS:,} bytes, where {free:,} are free "
-                "on the device",
-                None,
-                "let a loop of the function have fewer rounds, or checkpoint it",
+                "on the device: let a loop of the function have fewer rounds"
             )
-        sizes = [length * lanes for length in lengths]
-        if len(self._workspace) != len(sizes) or any(
-            array.size < size for array, size in zip(self._workspace, sizes, strict=True)
-        ):
-            self._workspace = []  # freed before more is asked for
-            kinds = [dtype_of(record.dtype) for record in self._entered.code.records]
-            self._workspace = [
-                launch.new((max(size, 1),), kind, stream) for size, kind in zip(sizes, kinds, strict=True)
-            ]
-        return lanes
+        kinds = [dtype_of(record.dtype) for record in self._entered.code.records]
+        made = [launch.new((max(length * lanes, 1),), kind) for length, kind in zip(lengths, kinds, strict=True)]
+        self._workspaces[key] = made
+        return lanes, made
 
 
 def dtype_of(kind: Any) -> np.dtype[Any]:

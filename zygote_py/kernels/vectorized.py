@@ -88,6 +88,25 @@ class Vectorized:
             results = [launch.on_host(each, stream) for each in results]
         return _structured(loops.result, (each if each.ndim else each[()] for each in results))
 
+    def source(self, *args: Any, **kwargs: Any) -> str:
+        """Return the text that runs on the device for these arguments: its functions, and the loops of a thread."""
+        return self._device_loops(args, kwargs)[0].source
+
+    def inspect_ptx(self, *args: Any, capability: tuple[int, int] = (9, 0), **kwargs: Any) -> str:
+        """Return the PTX of the kernel for these arguments and a compute capability. No device is needed."""
+        loops, nest, values = self._device_loops(args, kwargs)
+        return loops.ptx(nest, values, capability)
+
+    def _device_loops(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[DeviceLoops, tuple[int, ...], list[Any]]:
+        args, found, shape, _ = self._broadcast(args, kwargs)
+        nest, values, axes = _arranged(found, shape)
+        loops = self._loops_for(args, values, axes, len(nest))
+        if not isinstance(loops, DeviceLoops):
+            raise ValueError(f"the target is {self.target!r}: see `source` and `inspect_llvm` of the derivative")
+        return loops, nest, values
+
     def _may_fill(self, place: Any, others: Sequence[Any]) -> bool:
         """Return whether the loops may store results in an array right away: what they read is not in it."""
         if place is None or launch.is_device_array(place) is not (self.target == "cuda"):

@@ -10,10 +10,13 @@ import functools
 import importlib.util
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from numba import config
+
+from zygote_py.numba_adapter.target.dispatch import typeof
 
 THREADS = 128  # of a block
 _MOST_BLOCKS = 1 << 16
@@ -92,6 +95,35 @@ def run(kernel: Any, lanes: int, args: Sequence[Any], stream: Any = 0) -> None:
     with warnings.catch_warnings():  # of few items: there are no more
         warnings.filterwarnings("ignore", ".*Grid size")
         kernel[lanes // THREADS, THREADS, stream](*args)
+
+
+def type_of(value: Any) -> Any:
+    """Return the Numba type of an argument of a kernel."""
+    if not is_device_array(value):
+        return typeof(value)
+    known: Any = typeof(np.empty((1,) * value.ndim, value.dtype))
+    return known.copy(layout="C" if is_contiguous(value) else "A")
+
+
+def ptx(kernel: Any, kinds: tuple[Any, ...], capability: tuple[int, int]) -> str:
+    """Return the PTX of a kernel for argument types and a compute capability. No device is needed."""
+    if config.ENABLE_CUDASIM:  # type: ignore[attr-defined]
+        raise RuntimeError("the simulator runs kernels in Python: it has no PTX")
+    from numba.cuda import dispatcher
+
+    known = dispatcher.get_current_device
+    dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=capability)
+    try:
+        text, _ = cuda_module().compile_ptx(kernel.py_func, kinds, cc=capability)
+    finally:
+        dispatcher.get_current_device = known
+    return str(text)
+
+
+def number_of(stream: Any) -> int:
+    """Return a number that tells streams apart."""
+    handle = getattr(stream, "handle", stream)
+    return int(getattr(handle, "value", handle) or 0) if not config.ENABLE_CUDASIM else 0  # type: ignore[attr-defined]
 
 
 def free_bytes() -> int:
