@@ -81,6 +81,8 @@ def _replaced(instr: Instr, where: str) -> list[Instr]:
         if scalar is not None and not instr.keywords:
             instr.op = scalar
             return [instr]
+    if ops.of(op).comparison:
+        _compare_in_single_precision(instr)
     if ops.of(op).syntax or op in _OWN or isinstance(op, Routine):
         return [instr]
     if op in _KNOWN and not (op is math.log and len(instr.args) == 2):
@@ -90,6 +92,21 @@ def _replaced(instr: Instr, where: str) -> list[Instr]:
     if ops.of(op).effect is ops.Effect.ALLOCATE or isinstance(instr.type, types.Array | types.List):
         raise refuse(f"memory cannot be allocated in {where}, as {ops.name_of(op)} does", instr.loc)
     raise refuse(f"{ops.name_of(op)} cannot be called in {where}", instr.loc)
+
+
+def _compare_in_single_precision(instr: Instr) -> None:
+    """Compare a number of single precision with a constant in that precision, if the constant has it.
+
+    Numba compares in double precision, which a device does more slowly.
+    """
+    match instr.args:
+        case (Instr(args=(value,)) as cast, Const(constant, types.float64)) if (
+            ops.of(cast.op).family is ops.Family.CAST
+            and (cast.type, value.type) == (types.float64, types.float32)
+            and isinstance(constant, float)
+            and float(np.float32(constant)) == constant
+        ):
+            instr.args = (value, Const(constant, types.float32))
 
 
 def _is_number(kind: Type) -> bool:
