@@ -73,12 +73,13 @@ def _without_arrays(function: Function, b: Builder, value: Operand, given: list[
         return b.call(ops.pack, *items, type=kind, hint=value.hint)
     if isinstance(value, Instr) and value.op in _ZEROS and isinstance(value.type, types.Array):
         home = next(block for block in function.blocks if value in block.instrs)  # in no loop, as it is returned
-        param = Param(value.type.copy(layout="A"), value.hint or "gradient", value.loc)
+        array: types.Array = value.type
+        param = Param(array.copy(layout="A"), value.hint or "gradient", value.loc)
         given.append(param)
         index = home.instrs.index(value)
         home.instrs.remove(value)
         replace_uses(function, {value: param})
-        _fill(function, home, index, param, [_dim(param, axis) for axis in range(param.type.ndim)])
+        _fill(function, home, index, param, [_dim(param, axis) for axis in range(array.ndim)])
         return NONE
     return value
 

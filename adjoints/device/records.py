@@ -20,7 +20,8 @@ from __future__ import annotations
 import builtins
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from numba import types
 
@@ -109,11 +110,11 @@ def _found(function: Function) -> list[Instr]:
 
 def is_small(record: Instr) -> bool:
     """Return whether an array is of a few elements, whose number is a constant."""
-    if not all(isinstance(length, Const) for length in record.args):
-        return False
-    number = math.prod(int(length.value) for length in record.args)  # type: ignore[union-attr, call-overload]
-    kind: types.Array = record.type  # type: ignore[assignment]
-    return number * kind.dtype.bitwidth // 8 <= _MOST_BYTES if hasattr(kind.dtype, "bitwidth") else number <= 64
+    lengths = [length.value for length in record.args if isinstance(length, Const)]
+    number = math.prod(length for length in lengths if isinstance(length, int))
+    kind: Any = record.type
+    size = getattr(kind.dtype, "bitwidth", 64) // 8
+    return len(lengths) == len(record.args) and number * size <= _MOST_BYTES
 
 
 def _check(record: Instr, function: Function) -> None:
@@ -194,7 +195,7 @@ class _Placing:
         if not isinstance(record, Instr) or record not in self.arrays:
             return instr
         if instr.op is ops.dim:
-            return record.args[instr.args[1].value]  # type: ignore[union-attr]
+            return _length(record, instr)
         if instr.op is ops.push:
             top = self.top(record)
             for array, value in zip(self.arrays[record], self.parts(instr.args[1]), strict=True):
@@ -205,7 +206,9 @@ class _Placing:
             top = self.b.call(operator.sub, self.top(record), Const(1, _INDEX), type=_INDEX)
             self.set_top(record, top)
             place = self.place_of(top)
-            values = iter([self.b.call(ops.getitem, each, place, type=each.type.dtype) for each in self.arrays[record]])
+            kinds = _items(record)
+            arrays = zip(self.arrays[record], kinds, strict=True)
+            values = iter([self.b.call(ops.getitem, each, place, type=kind) for each, kind in arrays])
             return self.packed(instr.type, values)
         (array,) = self.arrays[record]
         values_, index = (instr.args[1:2], instr.args[2:]) if instr.op is not ops.getitem else ((), instr.args[1:])
@@ -281,7 +284,7 @@ def _lengths(function: Function, found: Sequence[Instr]) -> Function:
             elif not isinstance(record, Instr) or record not in records:
                 b.add(instr)
             elif instr.op is ops.dim:
-                replaced[instr] = record.args[instr.args[1].value]  # type: ignore[union-attr]
+                replaced[instr] = _length(record, instr)
             elif instr.op is ops.push:
                 top = tops[record]
                 before = b.call(ops.getitem, top, Const(0, _INDEX), type=_INDEX)
@@ -327,6 +330,21 @@ def _lengths(function: Function, found: Sequence[Instr]) -> Function:
     return made
 
 
+def _length(record: Instr, dim: Instr) -> Operand:
+    """Return the length of an axis of a record."""
+    axis = dim.args[1]
+    assert isinstance(axis, Const)
+    assert isinstance(axis.value, int)
+    return record.args[axis.value]
+
+
+def _reached(blocks: Sequence[Block]) -> Iterator[Block]:
+    def following(block: Block) -> tuple[Block, ...]:
+        return block.successors
+
+    return reach(blocks, following)
+
+
 def _filled_again(function: Function) -> set[Value]:
     """Return the lists to which something may be appended after something was taken from them."""
     pops: dict[Value, list[Block]] = {}
@@ -337,8 +355,4 @@ def _filled_again(function: Function) -> set[Value]:
                 pops.setdefault(instr.args[0], []).append(block)  # type: ignore[arg-type]
             elif instr.op is ops.push:
                 pushes.setdefault(instr.args[0], set()).add(block)  # type: ignore[arg-type]
-    return {
-        stack
-        for stack, blocks in pops.items()
-        if not pushes.get(stack, set()).isdisjoint(reach(blocks, lambda block: block.successors))
-    }
+    return {stack for stack, blocks in pops.items() if not pushes.get(stack, set()).isdisjoint(_reached(blocks))}

@@ -73,7 +73,8 @@ def compile_for_device(
     given = give_arrays(placed.function, count)
     _use_device(placed.function)
     emitted = emit(placed.function, name=request.name, target=CUDA, options=options)
-    lengths, read = None, ()
+    lengths: Emitted | None = None
+    read: tuple[int, ...] = ()
     if placed.lengths is not None:
         used = uses(placed.lengths)
         read = tuple(number for number, param in enumerate(placed.lengths.params) if param in used)

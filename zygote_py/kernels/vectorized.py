@@ -70,7 +70,7 @@ class Vectorized:
         wanted = self._shapes(kinds, shape, sizes)
         dtypes = list(map(dtype_of, kinds))
         given = [None] * len(kinds) if out is None else _given(out, wanted, dtypes)
-        results = []
+        results: list[Any] = []
         for number, (place, each, dtype) in enumerate(zip(given, wanted, dtypes, strict=True)):
             others = (*values, *loops.captured, *given[:number], *given[number + 1 :])
             results.append(place if self._may_fill(place, others) else new(each, dtype))
@@ -297,11 +297,7 @@ def _arranged(
 
 def _item_type(value: Any, axes: tuple[int | None, ...] | None) -> Type:
     """Return the type of an item of an argument."""
-    if launch.is_device_array(value):
-        layout = "C" if launch.is_contiguous(value) else "A"
-        kind: Any = numba_adapter.typeof(np.empty((1,) * value.ndim, value.dtype)).copy(layout=layout)
-    else:
-        kind = numba_adapter.typeof(value)
+    kind = launch.type_of(value)
     core = kind.ndim - len(axes) if axes else 0
     item: Type = (
         kind.copy(ndim=core, layout="C" if kind.layout == "C" else "A") if core else kind.dtype if axes else kind

@@ -9,6 +9,7 @@ target. What is typed for the processor within the compilation of a kernel sees 
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -30,9 +31,9 @@ def device_function(stub: Callable[..., object], implement: Callable[[tuple[Type
 @functools.cache
 def _class() -> Any:
     cuda_module()
-    from numba.cuda.dispatcher import CUDADispatcher
+    dispatcher: Any = importlib.import_module("numba.cuda.dispatcher")
 
-    class DeviceFunction(CUDADispatcher):  # type: ignore[misc]
+    class DeviceFunction(dispatcher.CUDADispatcher):  # type: ignore[misc]
         """A device function that is compiled from what `implement` returns for the types of its arguments."""
 
         def __init__(self, stub: Callable[..., object], implement: Callable[[tuple[Type, ...]], Any]) -> None:

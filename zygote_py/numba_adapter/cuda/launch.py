@@ -109,8 +109,7 @@ def ptx(kernel: Any, kinds: tuple[Any, ...], capability: tuple[int, int]) -> str
     """Return the PTX of a kernel for argument types and a compute capability. No device is needed."""
     if config.ENABLE_CUDASIM:  # type: ignore[attr-defined]
         raise RuntimeError("the simulator runs kernels in Python: it has no PTX")
-    from numba.cuda import dispatcher
-
+    dispatcher: Any = importlib.import_module("numba.cuda.dispatcher")
     known = dispatcher.get_current_device
     dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=capability)
     try:
