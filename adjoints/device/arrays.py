@@ -14,6 +14,7 @@ array of the thread's own.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numba import types
@@ -41,19 +42,20 @@ _INDEX = types.int64
 _ZEROS = (ops.zeros, np.zeros_like)
 
 
-def give_arrays(function: Function, place: int) -> int:
+def give_arrays(function: Function, place: int) -> tuple[int, ...]:
     """Make parameters of the arrays that a function returns, in place, in the order of the results, from a place on.
 
-    The results are None in their place. Returns how many there are.
+    The results are None in their place. Returns for each the number of the parameter whose shape it has.
     """
     given: list[Param] = []
+    like: list[int] = []
     returns = list(function.returns())
     if len(returns) == 1:
         ((block, end),) = returns
         (value,) = end.args
-        end.args = (_without_arrays(function, Builder(block), value, given),)
+        end.args = (_without_arrays(function, Builder(block), value, given, like),)
     function.params[place:place] = given
-    return len(given)
+    return tuple(like)
 
 
 def use_own_arrays(function: Function) -> None:
@@ -63,15 +65,19 @@ def use_own_arrays(function: Function) -> None:
             _use_own_arrays(each, block)
 
 
-def _without_arrays(function: Function, b: Builder, value: Operand, given: list[Param]) -> Operand:
+def _without_arrays(function: Function, b: Builder, value: Operand, given: list[Param], like: list[int]) -> Operand:
     """Return a result without the arrays in it, which become parameters."""
     if isinstance(value, Instr) and value.op is ops.pack:
-        items = [_without_arrays(function, b, item, given) for item in value.args]
+        items = [_without_arrays(function, b, item, given, like) for item in value.args]
         if all(new is old for new, old in zip(items, value.args, strict=True)):
             return value
         kind = types.Tuple([item.type for item in items])
         return b.call(ops.pack, *items, type=kind, hint=value.hint)
     if isinstance(value, Instr) and value.op in _ZEROS and isinstance(value.type, types.Array):
+        of = _of_shape(value)
+        if of not in function.params:
+            return value
+        like.append(function.params.index(of))
         home = next(block for block in function.blocks if value in block.instrs)  # in no loop, as it is returned
         array: types.Array = value.type
         param = Param(array.copy(layout="A"), value.hint or "gradient", value.loc)
@@ -82,6 +88,19 @@ def _without_arrays(function: Function, b: Builder, value: Operand, given: list[
         _fill(function, home, index, param, [_dim(param, axis) for axis in range(array.ndim)])
         return NONE
     return value
+
+
+def _of_shape(zeros: Instr) -> Any:
+    """Return the array whose shape an array of zeros has, if that can be seen."""
+    if zeros.op is np.zeros_like:
+        return zeros.args[0]
+    arrays = [
+        length.args[0]
+        for axis, length in enumerate(zeros.args)
+        if isinstance(length, Instr) and length.op is ops.dim and length.args[1] == Const(axis, _INDEX)
+    ]
+    known = len(arrays) == len(zeros.args) and all(each is arrays[0] for each in arrays)
+    return arrays[0] if known else None
 
 
 def _dim(array: Operand, axis: int) -> Instr:

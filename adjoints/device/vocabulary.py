@@ -70,11 +70,15 @@ def _replaced(instr: Instr, where: str) -> list[Instr]:
     """Return the instructions in the place of one, which is the last of them."""
     op, numbers = instr.op, all(map(_is_number, (instr.type, *(arg.type for arg in instr.args))))
     if numbers:
+        b = Builder(Block(), instr.loc, instr.origin)
         if op in _RENAMED and not instr.keywords:
+            _cast(b, instr)
             instr.op = _RENAMED[op]
-            return [instr]
-        if (make := _WRITTEN.get(op)) is not None and not instr.keywords:
-            b = Builder(Block(), instr.loc, instr.origin)
+            return [*b.block.instrs, instr]
+        whole = isinstance(instr.type, types.Integer)
+        if (make := _WRITTEN.get(op)) is not None and not instr.keywords and not (whole and op is np.reciprocal):
+            if op is not np.where:
+                _cast(b, instr)
             make(b, instr)
             return [*b.block.instrs, instr]
         scalar = ops.of(op).scalar
@@ -111,6 +115,17 @@ def _compare_in_single_precision(instr: Instr) -> None:
 
 def _is_number(kind: Type) -> bool:
     return isinstance(kind, types.Number | types.Boolean)
+
+
+def _cast(b: Builder, instr: Instr) -> None:
+    """Convert whole arguments of a function with a float as its result, as NumPy does."""
+    if not isinstance(instr.type, types.Float):
+        return
+    op: ops.Op = np.float32 if instr.type == types.float32 else float
+    instr.args = tuple(
+        b.call(op, arg, type=instr.type) if isinstance(arg.type, types.Integer | types.Boolean) else arg
+        for arg in instr.args
+    )
 
 
 def _square(b: Builder, instr: Instr) -> None:

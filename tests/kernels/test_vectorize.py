@@ -258,6 +258,10 @@ def test_as_decorator_and_text():
             ValueError,
             r"array 0 of `out` is float64 of shape \(3,\), where float64 of shape \(2,\)",
         ),
+        (lambda: vectorize(gradient(wave))(np.ones(2), 1.0, out=[np.ones(2)] * 2), TypeError, "not a list"),
+        (lambda: vectorize(gradient(wave))(np.ones(2), 1.0, stream=3), TypeError, "takes no stream"),
+        (lambda: vectorize(gradient(lambda x, stream: x * stream))(1.0, 2.0), TypeError, "has a parameter `stream`"),
+        (lambda: vectorize(gradient(wave))(np.ma.array([1.0, 2.0]), 1.0), TypeError, "masked arrays"),
         (lambda: vectorize(gradient(lambda x: np.nextafter(x, 1.0)))(np.ones(2)), DifferentiationError, "nextafter"),
     ],
 )
@@ -288,13 +292,53 @@ def test_arrays_without_a_signature_are_refused():
         vectorize(zg.derivative(f))(np.ones(2))
 
 
-def test_an_exception_in_an_item_ends_the_call():
+@pytest.mark.parametrize("target", ["cpu", "parallel"])
+@pytest.mark.parametrize("last", [0, 3, -1])
+def test_an_exception_in_an_item_ends_the_call(target, last):
     def f(x):
         if x > 2.0:
             raise ValueError("too large")
         return x * x
 
-    over = vectorize(gradient(f))
+    over = vectorize(gradient(f), target=target)
+    x = np.ones(1000)
+    x[last] = 3.0
     with pytest.raises(ValueError, match="too large"):
-        over(np.arange(5.0))
+        over(x)
     np.testing.assert_array_equal(over(np.arange(2.0)), [0.0, 2.0])
+
+
+def test_no_thread_writes_to_what_others_read():
+    def f(w, x):
+        w[0] = w[0] + x
+        return w[0] * w[0] * x
+
+    w, x = np.array([1.0, 2.0]), np.array([1.0, 2.0, 3.0])
+    with pytest.raises(Exception, match=r"(?i)read-?only"):
+        vectorize(gradient(f, wrt="x"), target="parallel", signature="(k),()->()")(w, x)
+    np.testing.assert_array_equal(w, [1.0, 2.0])
+
+
+def test_results_have_the_dimensions_that_the_signature_says():
+    def f(w, s):
+        return np.sum(w**2) + np.sum(s**3)
+
+    over = vectorize(gradient(f), signature="(k),(m)->(k),(k)")
+    with pytest.raises(ValueError, match="result 1 of an item has other dimensions than the signature says"):
+        over(np.ones((2, 3)), np.ones((2, 1)))
+
+
+def test_results_may_be_stored_in_an_array_of_a_captured_tuple():
+    held = (np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.0, 6.0]))
+
+    def f(x):
+        return x * x * held[0][0]
+
+    np.testing.assert_array_equal(vectorize(gradient(f))(np.full(3, 2.0), out=held[0]), [4.0, 4.0, 4.0])
+
+
+def test_constants_in_auxiliary_output():
+    value = vectorize(value_and_gradient(lambda a: (a * a, 3), has_aux=True))(np.arange(3.0))
+    np.testing.assert_array_equal(value[0][0], [0.0, 1.0, 4.0])
+    np.testing.assert_array_equal(value[0][1], [3, 3, 3])
+    np.testing.assert_array_equal(value[1][0] if isinstance(value[1], tuple) else value[1], [0.0, 2.0, 4.0])

@@ -228,6 +228,33 @@ def test_records_and_arrays_as_items():
             np.testing.assert_allclose(found, each, rtol=1e-12)
 
 
+@pytest.mark.parametrize("signature", ["(k),(m)->(m),(k)", "(k),(m)->(4),(m)", "(k),(m)->(m),(m)"])
+def test_results_have_the_dimensions_that_the_signature_says(signature):
+    def two(w, s):
+        r = 0.0
+        for i in range(w.shape[0]):
+            r += w[i] ** 2
+        for i in range(s.shape[0]):
+            r += s[i] ** 3
+        return r
+
+    with pytest.raises(ValueError, match=r"result 0 of .* has the shape \(2,\) for each item; the signature says"):
+        vectorize(gradient(two), target="cuda", signature=signature)(np.ones((3, 2)), np.ones((3, 3)))
+    dw, ds = vectorize(gradient(two), target="cuda", signature="(k),(m)->(k),(m)")(np.ones((3, 2)), np.ones((3, 3)))
+    np.testing.assert_array_equal(dw, np.full((3, 2), 2.0))
+    np.testing.assert_array_equal(ds, np.full((3, 3), 3.0))
+
+
+def test_whole_numbers_in_functions_of_floats():
+    n = np.array([10, 3, 1])
+
+    def powers(x, n):
+        return x * (np.float_power(n, 20) + np.fabs(n) ** -1 + np.float_power(n, -n))
+
+    found = vectorize(gradient(powers, wrt="x"), target="cuda")(np.ones(3), n)
+    np.testing.assert_allclose(found, n**20.0 + 1.0 / n + np.float_power(n, -n), rtol=1e-14)
+
+
 class Rates(NamedTuple):
     a: float
     b: Any
@@ -297,6 +324,7 @@ def solving(a):
         (raising, None, "exceptions cannot be raised in a CUDA kernel"),
         (allocating, None, "CUDA kernel"),
         (solving, "(n,n)->(n,n)", "CUDA kernel"),
+        (lambda x: x * np.reciprocal(int(x)), None, "reciprocal cannot be called"),
     ],
 )
 def test_what_a_kernel_cannot_do_is_refused(f, signature, message):

@@ -35,8 +35,8 @@ def vectorize(
     df : DerivativeFunction, optional
         What `gradient`, `value_and_gradient`, `jvp`, `hessian`, ... returned for a function of one item. Without it, a
         decorator is returned.
-    target : {"cpu", "parallel"}
-        One thread, or all of Numba's threads.
+    target : {"cpu", "parallel", "cuda"}
+        One thread, all of Numba's threads (`numba.set_num_threads`), or a device; see docs/vectorize.md.
     signature : str, optional
         The dimensions that items have themselves, as in `numba.guvectorize`: "(k),()->(k),()" for a function of a
         vector and a number whose derivative is a pair of these. The results are counted through structures, without

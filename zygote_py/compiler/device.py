@@ -38,8 +38,9 @@ class DeviceCode:
         the number of the thread, and the number of threads; the last three only if there are records.
     hidden, frozen : tuple of Capture
         The captured variables that are passed, and those that are constants.
-    given : int
-        The number of arrays in the result: where it has None, the function stores in an array that it is given.
+    given : tuple of int
+        For each array in the result, the number of the argument whose shape it has. Where the result has None, the
+        function stores in an array that it is given.
     records : tuple of Record
         The arrays of the workspace.
     lengths : Emitted or None
@@ -53,7 +54,7 @@ class DeviceCode:
     emitted: Emitted
     hidden: tuple[Capture, ...]
     frozen: tuple[Capture, ...]
-    given: int
+    given: tuple[int, ...]
     records: tuple[Record, ...]
     lengths: Emitted | None
     lengths_of: tuple[int, ...]

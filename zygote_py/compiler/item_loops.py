@@ -1,7 +1,7 @@
 """Functions over arrays of inputs: loops that call a function for each item and store what it returns.
 
-    def gradient_over_items(shape, a_0, a_1, r_0, r_1):
-        for i_0 in range(shape[0]):
+    def gradient_over_items(start, stop, shape, a_0, a_1, r_0, r_1):
+        for i_0 in range(start, stop):
             y = item(a_0[i_0], a_1)
             r_0[i_0] = y[0]
             r_1[i_0] = y[1]
@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numba
 from numba import types
 
 from zygote_py.adjoints import refuse
@@ -57,7 +56,7 @@ def outputs(kind: Type, text: str = "y") -> Iterator[tuple[str, Type]]:
     if isinstance(kind, types.BaseTuple):
         for part, inner in parts(text, kind):
             yield from outputs(inner, part)
-    elif isinstance(kind, types.Number | types.Boolean) or is_array(kind):
+    elif isinstance(kind := types.unliteral(kind), types.Number | types.Boolean) or is_array(kind):
         yield text, kind
     elif not isinstance(kind, types.NoneType):
         raise refuse(
@@ -88,15 +87,18 @@ class ItemLoops:
             return [len(self.inputs) + place - len(self.arguments)]
         return _numbers(self.arguments[place])
 
-    def text(self, name: str, found: Sequence[tuple[str, Type]], *, parallel: bool) -> tuple[str, dict[str, Any]]:
-        """Return the text of the loops for a processor, and the classes that it names."""
+    def text(self, name: str, found: Sequence[tuple[str, Type]]) -> tuple[str, dict[str, Any]]:
+        """Return the text of the loops for a processor, from one index of the first axis to another.
+
+        Also returns the classes that it names.
+        """
         indices = self._indices
-        lines = [f"def {name}({', '.join(['shape', *self._parameters, *_results(found)])}):"]
+        lines = [f"def {name}({', '.join(['start', 'stop', 'shape', *self._parameters, *_results(found)])}):"]
         for axis, index in enumerate(indices):
-            counting = "prange" if parallel and axis == 0 else "range"
-            lines.append(f"{'    ' * (axis + 1)}for {index} in {counting}(shape[{axis}]):")
+            bounds = f"shape[{axis}]" if axis else "start, stop"
+            lines.append(f"{'    ' * (axis + 1)}for {index} in range({bounds}):")
         classes: dict[str, Any] = {}
-        body = [f"y = item({', '.join(self._passed(classes))})", *_stores(found, indices)]
+        body = [f"y = item({', '.join(self._passed(classes))})", *_checks(found, indices), *_stores(found, indices)]
         return _joined(lines, body, self.ndim + 1), classes
 
     def device_text(
@@ -154,7 +156,7 @@ class ItemLoops:
             inside = ", ".join(self._written(each, classes) for each in argument.parts)
             if argument.cls is tuple:
                 return f"({inside},)" if inside else "()"
-            taken = ["item", "prange", "cuda", *(known for known, cls in classes.items() if cls is not argument.cls)]
+            taken = ["item", "cuda", *(known for known, cls in classes.items() if cls is not argument.cls)]
             own = free(argument.cls.__name__, taken)
             classes[own] = argument.cls
             return f"{own}({inside})"
@@ -174,11 +176,21 @@ def _numbers(argument: Any) -> list[int]:
 
 def defined(name: str, text: str, namespace: dict[str, Any]) -> Callable[..., None]:
     """Return the function of a text."""
-    return define(text, name, {"prange": numba.prange, **namespace}, filename=f"<zygote_py {name}>")
+    return define(text, name, namespace, filename=f"<zygote_py {name}>")
 
 
 def _results(found: Sequence[object]) -> list[str]:
     return [f"r_{number}" for number in range(len(found))]
+
+
+def _checks(found: Sequence[tuple[str, Any]], indices: Sequence[str]) -> Iterator[str]:
+    """Yield checks of the shapes of arrays: an assignment would broadcast an array of length 1."""
+    for number, (text, kind) in enumerate(found):
+        if getattr(kind, "ndim", 0):
+            place = f"r_{number}[{', '.join(indices)}]" if indices else f"r_{number}"
+            message = f"result {number} of an item has other dimensions than the signature says"
+            yield f"if {text}.shape != {place}.shape:"
+            yield f'    raise ValueError("{message}")'
 
 
 def _stores(found: Sequence[tuple[str, Any]], indices: Sequence[str], stored: Sequence[int] = ()) -> Iterator[str]:

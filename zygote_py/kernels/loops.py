@@ -6,11 +6,14 @@ loops.run((1000,), values, results)
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
+import numba
 import numpy as np
 from numba import types
 
@@ -46,6 +49,9 @@ class Loops(Protocol):
     def record_bytes(self, shape: tuple[int, ...], values: Sequence[Any]) -> int:
         """Return how many bytes the records of these items take on a device."""
 
+    def shapes_of_results(self, values: Sequence[Any]) -> list[tuple[int, ...] | None]:
+        """Return the shape of each result of an item: (), that of an array, or None if it is not known before."""
+
 
 class HostLoops:
     """Loops on one thread of the processor, or on all of Numba's."""
@@ -56,9 +62,10 @@ class HostLoops:
         self._entered: Entered = entered(df, kinds)
         calls = calls.with_captured(len(self._entered.captured))
         name = f"{df.form}_over_items"
-        text, classes = calls.text(name, [*outputs(self.result)], parallel=parallel)
+        text, classes = calls.text(name, [*outputs(self.result)])
         function = defined(name, text, {"item": self._entered.dispatcher, **classes})
-        self._run = numba_adapter.decorated(function, {"parallel": parallel, "nogil": True})
+        self._run = numba_adapter.decorated(function, {"nogil": True})
+        self._parallel = parallel
 
     @property
     def result(self) -> Type:
@@ -77,7 +84,22 @@ class HostLoops:
 
     def run(self, shape: tuple[int, ...], values: Sequence[Any], results: Sequence[Any], stream: Any) -> None:
         """Store the results for all items."""
-        self._run(shape, *values, *self.captured, *results)
+        given = (shape, *values, *self.captured, *results)
+        count = shape[0] if shape else 0
+        threads = min(numba.get_num_threads(), count) if self._parallel else 1
+        if threads < 2:
+            self._run(0, count, *given)
+            return
+        bounds = [count * number // threads for number in range(threads + 1)]
+        self._run.compile(tuple(map(numba_adapter.typeof, (0, count, *given))))  # once
+        with ThreadPoolExecutor(threads) as pool:
+            parts = [pool.submit(self._run, start, stop, *given) for start, stop in itertools.pairwise(bounds)]
+        for each in parts:  # what the first of the items that failed has raised
+            each.result()
+
+    def shapes_of_results(self, values: Sequence[Any]) -> list[tuple[int, ...] | None]:
+        """Return nothing: the loops compare the shapes."""
+        return [None for _ in outputs(self.result)]
 
     def record_bytes(self, shape: tuple[int, ...], values: Sequence[Any]) -> int:
         """Return 0: records are on no device."""
@@ -92,7 +114,8 @@ class DeviceLoops:
         self._entered: DeviceEntered = device_entered(df, kinds)
         code = self._entered.code
         found = [*outputs(code.result)]
-        calls = calls.with_captured(len(code.hidden))
+        self._found = found
+        self._calls = calls = calls.with_captured(len(code.hidden))
         name = f"{df.form}_over_items"
         text, classes = calls.device_text(name, found, len(code.records))
         self._texts = [text]
@@ -148,6 +171,17 @@ class DeviceLoops:
         given = [self._given(each, 0) for each in (*values, *self.captured)]
         return self._bytes_of_lane(self._needed(count, shape, given, 0)) * launch.lanes_for(count, _MOST_LANES)
 
+    def shapes_of_results(self, values: Sequence[Any]) -> list[tuple[int, ...] | None]:
+        """Return the shape of each result of an item."""
+        given = iter(self._entered.code.given)
+        return [self._shape_of(next(given), values) if getattr(kind, "ndim", 0) else () for _, kind in self._found]
+
+    def _shape_of(self, place: int, values: Sequence[Any]) -> tuple[int, ...]:
+        (number,) = self._calls.inputs_of(place)
+        axes = self._calls.inputs[number].axes if number < len(self._calls.inputs) else None
+        shape: tuple[int, ...] = (*values, *self.captured)[number].shape
+        return shape[len(axes or ()) :]
+
     @property
     def source(self) -> str:
         """The text of the device functions, and of the loops."""
@@ -175,9 +209,10 @@ class DeviceLoops:
         read = [given[number] for number in self._read]
         if all(isinstance(each, bool | int | float | np.generic) for each in read):  # the same for all items
             count, shape = 1, (1,) * len(shape)
-            if self._known is None or self._known[0] != read:
-                self._known = read, self._lengths_of(count, shape, given, stream)
-            return self._known[1]
+            known = self._known
+            if known is None or known[0] != read:
+                self._known = known = read, self._lengths_of(count, shape, given, stream)
+            return known[1]
         return self._lengths_of(count, shape, given, stream)
 
     def _lengths_of(self, count: int, shape: tuple[int, ...], given: Sequence[Any], stream: Any) -> list[int]:

@@ -60,14 +60,24 @@ class Vectorized:
 
     def __call__(self, *args: Any, out: Any = None, stream: Any = 0, **kwargs: Any) -> Any:
         """Return the derivatives for all items, as one array, or as a structure of arrays."""
+        if self.target != "cuda" and not (isinstance(stream, int) and stream == 0):
+            raise TypeError(f"{self._name} takes no stream: its target is {self.target!r}")
         args, found, shape, sizes = self._broadcast(args, kwargs)
         nest, values, axes = _arranged(found, shape)
+        if self.target == "parallel":  # a thread must not write what others read
+            values = [_read_only(each) for each in values]
         if self.target != "cuda" and numba_adapter.jit_is_disabled():
             return self._interpreted(args, values, axes, nest, shape, out)
         loops = self._loops_for(args, values, axes, len(nest))
         kinds = [kind for _, kind in outputs(loops.result)]
         new = launch.new if self.target == "cuda" else np.empty
         wanted = self._shapes(kinds, shape, sizes)
+        for number, (has, to) in enumerate(zip(loops.shapes_of_results(values), wanted, strict=True)):
+            if has is not None and has != to[len(shape) :]:
+                raise ValueError(
+                    f"result {number} of {self._name} has the shape {has} for each item; the signature says "
+                    f"{to[len(shape) :]}"
+                )
         dtypes = list(map(dtype_of, kinds))
         given = [None] * len(kinds) if out is None else _given(out, wanted, dtypes)
         results: list[Any] = []
@@ -114,7 +124,10 @@ class Vectorized:
         own = launch.span(place)
         if own is None:
             return False
-        arrays = [each for each in others if isinstance(each, np.ndarray) or launch.is_device_array(each)]
+        parts_ = [leaf for each in others for _, leaf in leaves("", each)]
+        arrays = [each for each in parts_ if isinstance(each, np.ndarray) or launch.is_device_array(each)]
+        if not all(isinstance(each, (*_NUMBERS, type(None))) or launch.is_device_array(each) for each in parts_):
+            return False  # it may hold anything
         spans = [launch.span(each) for each in arrays]
         return all(each is not None and (each[1] <= own[0] or own[1] <= each[0]) for each in spans)
 
@@ -130,6 +143,8 @@ class Vectorized:
     ) -> tuple[tuple[Any, ...], list[_Leaf], tuple[int, ...], dict[str, int]]:
         """Return all arguments, their leaves, the shape of the loops, and the sizes of the dimensions of items."""
         names, args = bound(self.derivative, args, kwargs)
+        if taken := {"out", "stream"}.intersection(names):
+            raise TypeError(f"{self._name} has a parameter `{min(taken)}`, which vectorize has too: rename it")
         if self._dimensions is not None and len(args) != len(self._dimensions.inputs):
             raise TypeError(
                 f"{self._name} takes {len(self._dimensions.inputs)} arguments, as its signature has it, not {len(args)}"
@@ -202,7 +217,9 @@ class Vectorized:
     def _loops_for(
         self, args: tuple[Any, ...], values: list[Any], axes: list[tuple[int | None, ...] | None], ndim: int
     ) -> Loops:
-        kinds = [_item_type(value, of) for value, of in zip(values, axes, strict=True)]
+        kinds: list[Any] = [_item_type(value, of) for value, of in zip(values, axes, strict=True)]
+        if self.target == "cuda":
+            kinds = [kind.copy(readonly=True) if isinstance(kind, types.Array) else kind for kind in kinds]
         numbered = itertools.count()
         arguments = tuple(_numbered(arg, numbered) for arg in args)
         key = tuple(kinds), tuple(axes), ndim, arguments
@@ -248,11 +265,22 @@ def _taken(
     ]
 
 
+def _read_only(value: Any) -> Any:
+    """Return a view of an array that cannot be written to; anything else as it is."""
+    if not isinstance(value, np.ndarray) or not value.ndim:
+        return value
+    view = value.view()
+    view.flags.writeable = False
+    return view
+
+
 def _ndim(value: Any) -> int:
     return value.ndim if hasattr(value, "ndim") else np.ndim(value)
 
 
 def _as_array(value: Any, single: bool) -> Any:
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError("masked arrays are not supported: pass what is not masked")
     if launch.is_device_array(value):
         return value
     if single and type(value) in (float, complex):
@@ -345,6 +373,8 @@ def _copy(place: Any, result: Any, stream: Any) -> None:
 
 def _given(out: Any, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[np.dtype[Any]]) -> list[Any]:
     """Return the arrays to store the results in. Raises ValueError or TypeError if they do not fit."""
+    if isinstance(out, list):
+        raise TypeError("`out` is an array, or a tuple of arrays, not a list")
     found = [leaf for _, leaf in leaves("out", out) if leaf is not None]
     if len(found) != len(shapes):
         raise TypeError(f"`out` has {len(found)} arrays, where {len(shapes)} are expected")
