@@ -13,13 +13,14 @@ array of the thread's own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.device.records import is_small
+from zygote_py.adjoints.device.records import ACCESSES, is_small
+from zygote_py.adjoints.errors import refuse
 from zygote_py.ir import (
     NONE,
     Block,
@@ -31,11 +32,17 @@ from zygote_py.ir import (
     Nest,
     Operand,
     Param,
+    Routine,
+    Use,
     Value,
+    is_view,
+    leaf_types,
+    loop_nest,
     ops,
     rename_incoming,
     replace_uses,
     routines_of,
+    uses,
 )
 
 _INDEX = types.int64
@@ -59,10 +66,46 @@ def give_arrays(function: Function, place: int) -> tuple[int, ...]:
 
 
 def use_own_arrays(function: Function) -> None:
-    """Make small arrays of zeros arrays of a thread's own, in place."""
+    """Make small arrays of zeros arrays of a thread's own, in place.
+
+    Such an array is one place in memory, however often the line that makes it runs, and is gone when the function
+    returns. Raises DifferentiationError for one that is returned, or that a loop keeps for its next round.
+    """
     for each in (function, *(routine.function for routine in routines_of(function))):
+        _check_own_arrays(each)
         for block in list(each.blocks):
             _use_own_arrays(each, block)
+
+
+def _check_own_arrays(function: Function) -> None:
+    nest, used = loop_nest(function), uses(function)
+    for block, end in function.returns():
+        if any(isinstance(kind, types.Array) for value in end.args for kind in leaf_types(value.type)):
+            raise refuse("a thread cannot return an array that it has made", block.loc or function.loc)
+    for block in function.blocks:
+        for instr in block.instrs if nest.innermost(block) is not None else ():
+            made = isinstance(instr.type, types.Array) and ops.of(instr.op).effect is ops.Effect.ALLOCATE
+            if made and not _stays(instr, used):
+                raise refuse(
+                    "an array that is made in a loop and kept for another round cannot be used in a CUDA kernel",
+                    instr.loc or function.loc,
+                    "make the arrays before the loop, and copy their elements",
+                )
+
+
+def _stays(array: Value, used: Mapping[Value, Sequence[Use]]) -> bool:
+    """Return whether only elements of an array are read and written, here and in the functions that it is passed to."""
+    for use in used.get(array, ()):
+        user = use.user
+        if not isinstance(user, Instr):
+            return False
+        is_access = user.op in ACCESSES and user.args[0] is array and array not in user.args[1:]
+        if is_view(user) or (user.op is ops.getitem and isinstance(user.type, types.Array)):
+            if not _stays(user, used):
+                return False
+        elif not (is_access or user.op is ops.dim or isinstance(user.op, Routine)):
+            return False
+    return True
 
 
 def _without_arrays(function: Function, b: Builder, value: Operand, given: list[Param], like: list[int]) -> Operand:

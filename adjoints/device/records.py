@@ -55,7 +55,7 @@ _MOST_BYTES = 512  # of an array that a thread has to itself
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """An array of the workspace: its name, the type of its elements, and what it is for."""
+    """An array of the workspace: its name, and the type of its elements."""
 
     name: str
     dtype: Type
@@ -126,7 +126,7 @@ def _check(record: Instr, function: Function) -> None:
             record.loc or function.loc,
             "let the loops that append to lists, or that make arrays, be loops over ranges",
         )
-    accesses = (ops.push, ops.pop) if record.op is ops.stack else (*_ACCESSES, ops.dim)
+    accesses = (ops.push, ops.pop) if record.op is ops.stack else (*ACCESSES, ops.dim)
     for use in uses(function).get(record, ()):
         user = use.user
         if not (isinstance(user, Instr) and user.op in accesses and user.args[0] is record):
@@ -137,7 +137,7 @@ def _check(record: Instr, function: Function) -> None:
             )
 
 
-_ACCESSES = (ops.getitem, ops.setitem, ops.accumulate, ops.initialize)
+ACCESSES = (ops.getitem, ops.setitem, ops.accumulate, ops.initialize)
 
 
 def _items(record: Instr) -> list[Type]:

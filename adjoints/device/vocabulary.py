@@ -68,8 +68,11 @@ def use_device_operations(function: Function, *, where: str = "a CUDA kernel") -
 
 def _replaced(instr: Instr, where: str) -> list[Instr]:
     """Return the instructions in the place of one, which is the last of them."""
-    op, numbers = instr.op, all(map(_is_number, (instr.type, *(arg.type for arg in instr.args))))
-    if numbers:
+    op, kinds = instr.op, (instr.type, *(arg.type for arg in instr.args))
+    is_complex = any(isinstance(kind, types.Complex) for kind in kinds)
+    if is_complex and (op in _RENAMED or op in _WRITTEN) and op not in (np.absolute, np.square, np.where):
+        raise refuse(f"{ops.name_of(op)} of complex numbers cannot be called in {where}", instr.loc)
+    if all(map(_is_number, kinds)):
         b = Builder(Block(), instr.loc, instr.origin)
         if op in _RENAMED and not instr.keywords:
             _cast(b, instr)
@@ -140,15 +143,17 @@ def _where(b: Builder, instr: Instr) -> None:
 def _sign(b: Builder, instr: Instr) -> None:
     (value,) = instr.args
     kind = value.type
-    zero, one, minus = (
-        Const(number if isinstance(kind, types.Integer) else float(number), kind) for number in (0, 1, -1)
-    )
-    is_less = b.call(operator.lt, value, zero, type=types.boolean)
+    is_whole = isinstance(kind, types.Integer)
+    zero, one = (Const(number if is_whole else float(number), kind) for number in (0, 1))
     is_more = b.call(operator.gt, value, zero, type=types.boolean)
     is_zero = b.call(operator.eq, value, zero, type=types.boolean)
     other = b.call(ops.select, is_zero, zero, value, type=kind)  # of NaN
+    if is_whole and not kind.signed:  # type: ignore[attr-defined]
+        instr.op, instr.args = ops.select, (is_more, one, other)
+        return
     positive = b.call(ops.select, is_more, one, other, type=kind)
-    instr.op, instr.args = ops.select, (is_less, minus, positive)
+    is_less = b.call(operator.lt, value, zero, type=types.boolean)
+    instr.op, instr.args = ops.select, (is_less, Const(-1 if is_whole else -1.0, kind), positive)
 
 
 def _reciprocal(b: Builder, instr: Instr) -> None:

@@ -24,7 +24,7 @@ from zygote_py.emit import CUDA, Emitted, emit
 from zygote_py.ir import Function, Type, uses
 from zygote_py.ir.lazy_dataclass import dataclass
 
-_KEPT = ("fastmath",)  # options that a device has as well
+_MODULE = "cuda"  # whose name no parameter may have
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,10 @@ def compile_for_device(
     request: Request, argument_types: tuple[Type, ...], hidden: tuple[Capture, ...] = ()
 ) -> DeviceCode:
     """Run all stages for one signature. Raises DifferentiationError, also for what a device cannot do."""
-    options = {name: value for name, value in request.options.items() if name in _KEPT}
+    # A device knows all of these flags or none.
+    fastmath = request.options.get("fastmath", False)
+    is_fast = fastmath is True or (isinstance(fastmath, set | frozenset) and "fast" in fastmath)
+    options: dict[str, object] = {"fastmath": True} if is_fast else {}
     request = replace(request, options={**options, "error_model": "numpy"})  # where nothing is raised
     made, hidden = derivative_of(request, argument_types, hidden)
     result = result_of(made.joint).type
@@ -85,6 +88,9 @@ def compile_for_device(
 
 
 def _use_device(function: Function) -> None:
+    for param in function.params:
+        if param.hint == _MODULE:
+            param.hint = f"{_MODULE}_"
     name_apart(function.params)
     use_own_arrays(function)
     use_device_operations(function)

@@ -1,7 +1,9 @@
 """The compiled loops of a `Vectorized`, on the processor or on a device.
 
-loops = host_loops(df, kinds, calls, parallel=False)
-loops.run((1000,), values, results)
+    loops = HostLoops(df, kinds, calls, parallel=False)
+    loops.run((1000,), values, results)
+
+They are compiled for some types of arguments, and valid as long as the function is what it was then.
 """
 
 from __future__ import annotations
@@ -9,9 +11,10 @@ from __future__ import annotations
 import itertools
 import math
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from typing import Any
 
 import numba
 import numpy as np
@@ -28,44 +31,11 @@ _MOST_STREAMS = 8  # whose workspaces are kept
 _MOST_LANES = 1 << 17  # threads with records: about as many as run at once on a large device
 
 
-class Loops(Protocol):
+class Loops(ABC):
     """Compiled loops for some types of arguments."""
 
-    @property
-    def result(self) -> Type:
-        """The type of what the derivative returns for an item."""
-
-    @property
-    def is_current(self) -> bool:
-        """Whether they compute what the function does now."""
-
-    @property
-    def captured(self) -> tuple[object, ...]:
-        """The present values of captured variables."""
-
-    def run(self, shape: tuple[int, ...], values: Sequence[Any], results: Sequence[Any], stream: Any) -> None:
-        """Store the results for all items."""
-
-    def record_bytes(self, shape: tuple[int, ...], values: Sequence[Any]) -> int:
-        """Return how many bytes the records of these items take on a device."""
-
-    def shapes_of_results(self, values: Sequence[Any]) -> list[tuple[int, ...] | None]:
-        """Return the shape of each result of an item: (), that of an array, or None if it is not known before."""
-
-
-class HostLoops:
-    """Loops on one thread of the processor, or on all of Numba's."""
-
-    def __init__(
-        self, df: DerivativeFunction[..., Any], kinds: tuple[Type, ...], calls: ItemLoops, *, parallel: bool
-    ) -> None:
-        self._entered: Entered = entered(df, kinds)
-        calls = calls.with_captured(len(self._entered.captured))
-        name = f"{df.form}_over_items"
-        text, classes = calls.text(name, [*outputs(self.result)])
-        function = defined(name, text, {"item": self._entered.dispatcher, **classes})
-        self._run = numba_adapter.decorated(function, {"nogil": True})
-        self._parallel = parallel
+    def __init__(self, code: Entered | DeviceEntered) -> None:
+        self._entered = code
 
     @property
     def result(self) -> Type:
@@ -81,6 +51,34 @@ class HostLoops:
     def captured(self) -> tuple[object, ...]:
         """The present values of captured variables."""
         return self._entered.captured
+
+    @abstractmethod
+    def run(self, shape: tuple[int, ...], values: Sequence[Any], results: Sequence[Any], stream: Any) -> None:
+        """Store the results for all items."""
+
+    @abstractmethod
+    def record_bytes(self, shape: tuple[int, ...], values: Sequence[Any]) -> int:
+        """Return how many bytes the records of these items take on a device."""
+
+    @abstractmethod
+    def shapes_of_results(self, values: Sequence[Any]) -> list[tuple[int, ...] | None]:
+        """Return the shape of each result of an item: (), that of an array, or None if it is not known before."""
+
+
+class HostLoops(Loops):
+    """Loops on one thread of the processor, or on all of Numba's."""
+
+    def __init__(
+        self, df: DerivativeFunction[..., Any], kinds: tuple[Type, ...], calls: ItemLoops, *, parallel: bool
+    ) -> None:
+        code = entered(df, kinds)
+        super().__init__(code)
+        calls = calls.with_captured(len(self.captured))
+        name = f"{df.form}_over_items"
+        text, classes = calls.text(name, [*outputs(self.result)])
+        function = defined(name, text, {"item": code.dispatcher, **classes})
+        self._run = numba_adapter.decorated(function, {"nogil": True})
+        self._parallel = parallel
 
     def run(self, shape: tuple[int, ...], values: Sequence[Any], results: Sequence[Any], stream: Any) -> None:
         """Store the results for all items."""
@@ -106,13 +104,14 @@ class HostLoops:
         return 0
 
 
-class DeviceLoops:
+class DeviceLoops(Loops):
     """A kernel in which each thread of a device takes every so many items, with a workspace for records."""
 
     def __init__(self, df: DerivativeFunction[..., Any], kinds: tuple[Type, ...], calls: ItemLoops) -> None:
         cuda = launch.cuda_module()
-        self._entered: DeviceEntered = device_entered(df, kinds)
-        code = self._entered.code
+        known = device_entered(df, kinds)
+        super().__init__(known)
+        self._code = code = known.code
         found = [*outputs(code.result)]
         self._found = found
         self._calls = calls = calls.with_captured(len(code.hidden))
@@ -131,23 +130,8 @@ class DeviceLoops:
             self._lengths = launch.compiled(function, {})
         self._read = [number for place in code.lengths_of for number in calls.inputs_of(place)]
         self._known: tuple[list[Any], list[int]] | None = None
-        self._workspaces: dict[int, list[Any]] = {}  # by stream, since kernels of several may run at a time
+        self._workspaces: dict[tuple[int, int], list[Any]] = {}  # by stream, since kernels of several may run at a time
         self._lock = threading.Lock()
-
-    @property
-    def result(self) -> Type:
-        """The type of what the derivative returns for an item."""
-        return self._entered.code.result
-
-    @property
-    def is_current(self) -> bool:
-        """Whether they compute what the function does now."""
-        return self._entered.is_current
-
-    @property
-    def captured(self) -> tuple[object, ...]:
-        """The present values of captured variables."""
-        return self._entered.captured
 
     def run(self, shape: tuple[int, ...], values: Sequence[Any], results: Sequence[Any], stream: Any) -> None:
         """Store the results for all items, on the device."""
@@ -173,7 +157,7 @@ class DeviceLoops:
 
     def shapes_of_results(self, values: Sequence[Any]) -> list[tuple[int, ...] | None]:
         """Return the shape of each result of an item."""
-        given = iter(self._entered.code.given)
+        given = iter(self._code.given)
         return [self._shape_of(next(given), values) if getattr(kind, "ndim", 0) else () for _, kind in self._found]
 
     def _shape_of(self, place: int, values: Sequence[Any]) -> tuple[int, ...]:
@@ -185,14 +169,14 @@ class DeviceLoops:
     @property
     def source(self) -> str:
         """The text of the device functions, and of the loops."""
-        lengths = self._entered.code.lengths
-        texts = [self._entered.code.emitted.source, *([] if lengths is None else [lengths.source]), *self._texts]
+        lengths = self._code.lengths
+        texts = [self._code.emitted.source, *([] if lengths is None else [lengths.source]), *self._texts]
         return "\n\n".join(texts)
 
     def ptx(self, shape: tuple[int, ...], values: Sequence[Any], capability: tuple[int, int]) -> str:
         """Return the PTX of the kernel for a compute capability."""
         kinds = [launch.type_of(each) for each in (*values, *self.captured)]
-        spaces = [types.Array(record.dtype, 1, "C") for record in self._entered.code.records]
+        spaces = [types.Array(record.dtype, 1, "C") for record in self._code.records]
         results = [
             types.Array(getattr(kind, "dtype", kind), len(shape) + getattr(kind, "ndim", 0), "C")
             for _, kind in outputs(self.result)
@@ -216,14 +200,13 @@ class DeviceLoops:
         return self._lengths_of(count, shape, given, stream)
 
     def _lengths_of(self, count: int, shape: tuple[int, ...], given: Sequence[Any], stream: Any) -> list[int]:
-        found = launch.on_device(np.zeros(len(self._entered.code.records), np.int64), stream)
+        found = launch.on_device(np.zeros(len(self._code.records), np.int64), stream)
         launch.run(self._lengths, launch.lanes_for(count), (count, shape, *given, found), stream)
         return [int(each) for each in launch.on_host(found, stream)]
 
     def _bytes_of_lane(self, lengths: Sequence[int]) -> int:
         return sum(
-            length * dtype_of(record.dtype).itemsize
-            for length, record in zip(lengths, self._entered.code.records, strict=True)
+            length * dtype_of(record.dtype).itemsize for length, record in zip(lengths, self._code.records, strict=True)
         )
 
     def _prepared(self, count: int, lengths: Sequence[int], stream: Any) -> tuple[int, list[Any]]:
@@ -244,7 +227,7 @@ class DeviceLoops:
                 f"the records of {launch.THREADS} items take {each * launch.THREADS:,} bytes, where {free:,} are free "
                 "on the device: let a loop of the function have fewer rounds"
             )
-        kinds = [dtype_of(record.dtype) for record in self._entered.code.records]
+        kinds = [dtype_of(record.dtype) for record in self._code.records]
         made = [launch.new((max(length * lanes, 1),), kind) for length, kind in zip(lengths, kinds, strict=True)]
         self._workspaces[key] = made
         return lanes, made

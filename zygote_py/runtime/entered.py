@@ -56,6 +56,11 @@ class DeviceEntered:
     code: DeviceCode
 
     @property
+    def result(self) -> Type:
+        """The type of the result."""
+        return self.code.result
+
+    @property
     def captured(self) -> tuple[object, ...]:
         """The present values of captured variables."""
         return tuple(capture.read() for capture in self.code.hidden)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 
+import numba
 import numpy as np
 import pytest
 from numba import types
 
-from zygote_py import DifferentiationError, gradient
+from zygote_py import DifferentiationError, derivative, gradient
 from zygote_py.compiler import compile_for_device
 
 pytestmark = pytest.mark.interpreted
@@ -136,3 +137,68 @@ def test_what_a_device_cannot_do_is_refused(f, kinds, message):
     with pytest.raises(DifferentiationError, match=message) as caught:
         text(f, *kinds)
     assert caught.value.line
+
+
+def exchanged(x, n):
+    old = np.zeros(2)
+    old[0] = x
+    for _ in range(n):
+        new = np.zeros(2)
+        new[0] = old[1] * x
+        new[1] = old[0] + x
+        old = new
+    return old[0] + old[1]
+
+
+def within_a_round(x):
+    total = 0.0
+    for k in range(3):
+        a = np.zeros(2)
+        a[k % 2] = x * k
+        total += a[0] * x + a[1]
+    return total
+
+
+def test_an_array_of_the_thread_is_one_place_in_memory():
+    """The line that makes it gives the same memory in each round: two rounds' arrays would be one."""
+    with pytest.raises(DifferentiationError, match="made in a loop and kept for another round"):
+        compile_for_device(derivative(exchanged, wrt="x")._request, (F8, I8))
+    found = compile_for_device(derivative(within_a_round)._request, (F8,)).emitted.source
+    assert "cuda.local.array(2, np.float64)" in found
+
+
+def test_an_array_of_the_thread_is_not_returned():
+    with pytest.raises(DifferentiationError, match="cannot return an array that it has made"):
+        compile_for_device(derivative(lambda x: np.array([x, x * x]))._request, (F8,))
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize(
+    ("flags", "is_fast"),
+    [({"contract"}, False), ({"nnan", "ninf"}, False), ({"fast"}, True), (True, True), (False, False)],
+)
+def test_a_device_is_as_fast_and_loose_as_all_flags_allow(flags, is_fast):
+    @numba.njit(fastmath=flags)
+    def f(x, y):
+        return x / y
+
+    assert ("fastmath" in text(f, F8, F8).emitted.source) is is_fast
+
+
+def test_signs_of_unsigned_numbers_and_the_name_of_the_module():
+    def f(cuda, n):
+        r = cuda * np.sign(n)
+        for _ in range(4):
+            r = math.sin(r * cuda)
+        return r
+
+    code = text(f, F8, types.uint8, wrt="cuda")
+    assert "-1" not in "\n".join(body(code)).replace("-1, -1", "")
+    assert body(code)[0] == "def f_gradient(cuda_, n):"
+    assert "cuda.local.array(" in code.emitted.source
+
+
+@pytest.mark.parametrize("f", [lambda z: np.exp(z).real, lambda z: np.sqrt(z).imag])
+def test_functions_of_complex_numbers_are_refused(f):
+    with pytest.raises(DifferentiationError, match="of complex numbers cannot be called"):
+        text(f, types.complex128)

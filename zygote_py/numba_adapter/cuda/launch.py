@@ -1,7 +1,9 @@
 """Kernels on a device, or in the simulator (`NUMBA_ENABLE_CUDASIM=1`), and arrays there.
 
-kernel = compiled(function, {})
-run(kernel, 1000, (on_device(x), new((1000,), x.dtype)))    # one thread for each of 1000 items
+    kernel = compiled(function, {})
+    run(kernel, lanes_for(1000), (on_device(x), new((1000,), x.dtype)))     # a thread for each of 1000 items
+
+Without numba-cuda and without the simulator, asking for any of it raises ImportError.
 """
 
 from __future__ import annotations
@@ -119,10 +121,12 @@ def ptx(kernel: Any, kinds: tuple[Any, ...], capability: tuple[int, int]) -> str
     return str(text)
 
 
-def number_of(stream: Any) -> int:
-    """Return a number that tells streams apart."""
+def number_of(stream: Any) -> tuple[int, int]:
+    """Return the numbers of the present device and of a stream."""
+    if config.ENABLE_CUDASIM:  # type: ignore[attr-defined]
+        return 0, 0
     handle = getattr(stream, "handle", stream)
-    return int(getattr(handle, "value", handle) or 0) if not config.ENABLE_CUDASIM else 0  # type: ignore[attr-defined]
+    return cuda_module().get_current_device().id, int(getattr(handle, "value", handle) or 0)
 
 
 def free_bytes() -> int:
