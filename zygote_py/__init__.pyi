@@ -1,6 +1,7 @@
 """The public names, and the modules that define them; each is imported when it is first used."""
 
 from .adjoints.errors import DifferentiationError as DifferentiationError
+from .api.adjoint_kernel import adjoint_kernel as adjoint_kernel
 from .api.compilation import compile as compile
 from .api.custom_rules import (
     adjoint as adjoint,

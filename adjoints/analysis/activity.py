@@ -54,7 +54,10 @@ from zygote_py.ir.ops import FILLS, Effect, Role
 
 # Roles whose pullback does not come from a rule.
 _STRUCTURAL = frozenset(
-    {Role.READ, Role.CHOOSE, Role.GUARD, Role.PACK, Role.STORE, Role.APPEND, Role.POP, Role.ALLOCATE, Role.RELEASE}
+    {
+        *(Role.READ, Role.CHOOSE, Role.GUARD, Role.PACK, Role.STORE, Role.APPEND, Role.POP, Role.ALLOCATE),
+        *(Role.RELEASE, Role.BARRIER),
+    }
 )
 
 

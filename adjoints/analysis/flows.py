@@ -54,6 +54,8 @@ def _flows(value: Value) -> Iterator[tuple[Operand, Operand]]:
         return
     record = ops.of(value.op)
     match record.role:
+        case Role.BARRIER:
+            pass
         case Role.STORE | Role.APPEND:
             yield value.args[1], value.args[0]
         case Role.READ | Role.POP | Role.GUARD:

@@ -33,6 +33,7 @@ from zygote_py.ir import (
     Operand,
     Param,
     Routine,
+    Undef,
     Use,
     Value,
     is_view,
@@ -75,6 +76,7 @@ def use_own_arrays(function: Function) -> None:
         _check_own_arrays(each)
         for block in list(each.blocks):
             _use_own_arrays(each, block)
+        _make_at_the_start(each)
 
 
 def _check_own_arrays(function: Function) -> None:
@@ -91,6 +93,37 @@ def _check_own_arrays(function: Function) -> None:
                     instr.loc or function.loc,
                     "make the arrays before the loop, and copy their elements",
                 )
+
+
+def _make_at_the_start(function: Function) -> None:
+    """Make the arrays of a thread's own that no loop makes where the function starts.
+
+    Then they need no stand-in on the paths that do without them.
+    """
+    nest = loop_nest(function)
+    made: list[Instr] = []
+    for block in function.blocks:
+        if nest.innermost(block) is None:
+            own = [instr for instr in block.instrs if instr.op is ops.record and _has_elements(instr)]
+            block.instrs = [instr for instr in block.instrs if instr not in own]
+            made += own
+    function.entry.instrs[:0] = made
+    for block in function.blocks:
+        for phi in [each for each in block.phis if isinstance(each.type, types.Array)]:
+            arrays = {each for each in phi.args if not isinstance(each, Undef) and _has_elements(each)}
+            if len(arrays) == 1 and arrays <= set(made):
+                block.phis.remove(phi)
+                replace_uses(function, {phi: arrays.pop()})
+    used = uses(function)
+    for block in function.blocks:
+        block.instrs = [
+            each for each in block.instrs if each.op is not ops.record or _has_elements(each) or each in used
+        ]
+
+
+def _has_elements(array: Operand) -> bool:
+    """Return whether an array is not one of no elements, which stands for one that is not there."""
+    return not (isinstance(array, Instr) and array.op is ops.record and Const(0, _INDEX) in array.args)
 
 
 def _stays(array: Value, used: Mapping[Value, Sequence[Use]]) -> bool:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import builtins
 import math
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from numba import types
@@ -33,18 +33,23 @@ from zygote_py.ir import (
     Const,
     Function,
     Instr,
+    Memory,
     Operand,
     Param,
+    Phi,
     Type,
+    Undef,
     Value,
     clone,
     components_of,
     ops,
     reach,
+    reads,
     replace_uses,
     routines_of,
     run,
     uses,
+    writes,
 )
 from zygote_py.ir.lazy_dataclass import dataclass
 
@@ -80,8 +85,11 @@ class Placed:
     lengths: Function | None
 
 
-def place_records(function: Function) -> Placed:
-    """Move the records of a function to parameters, in place. Raises DifferentiationError."""
+def place_records(function: Function, written: Collection[Param] = ()) -> Placed:
+    """Move the records of a function to parameters, in place. Raises DifferentiationError.
+
+    The lengths are computed while the `written` arrays are as before the call.
+    """
     for routine in routines_of(function):
         if found := _found(routine.function):
             raise refuse(
@@ -91,11 +99,12 @@ def place_records(function: Function) -> Placed:
                 "let the function that is differentiated contain the loop",
             )
     found = _found(function)
-    for each in found:
-        _check(each, function)
     if not found:
         return Placed(function, (), None)
-    lengths = _lengths(function, found)
+    _flatten(function, found)
+    for each in found:
+        _check(each, function)
+    lengths = _lengths(function, found, written)
     return _Placing(function).place(found, lengths)
 
 
@@ -126,7 +135,7 @@ def _check(record: Instr, function: Function) -> None:
             record.loc or function.loc,
             "let the loops that append to lists, or that make arrays, be loops over ranges",
         )
-    accesses = (ops.push, ops.pop) if record.op is ops.stack else (*ACCESSES, ops.dim)
+    accesses = (ops.push, ops.pop) if record.op is ops.stack else ACCESSES
     for use in uses(function).get(record, ()):
         user = use.user
         if not (isinstance(user, Instr) and user.op in accesses and user.args[0] is record):
@@ -138,6 +147,101 @@ def _check(record: Instr, function: Function) -> None:
 
 
 ACCESSES = (ops.getitem, ops.setitem, ops.accumulate, ops.initialize)
+
+
+def _flatten(function: Function, records: list[Instr]) -> None:
+    """Let records have one axis, and all that access one name it, in place.
+
+    Where one path makes a record and another does not, a phi of it and of a stand-in follows: no longer, though what
+    makes the record need not dominate its uses then.
+    """
+    empty = _stand_ins(function, records)
+    phis = [phi for block in function.blocks for phi in block.phis if isinstance(phi.type, types.Array | types.List)]
+    of: dict[Operand, set[Value]] = {record: {record} for record in records} | {each: set() for each in empty}
+    changed = True
+    while changed:
+        changed = False
+        for phi in phis:
+            known = [of.get(each, set() if isinstance(each, Undef) else {each}) for each in phi.args if each is not phi]
+            joined: set[Any] = set().union(*known)
+            changed |= of.get(phi) != joined
+            of[phi] = joined
+    handles = {phi: next(iter(of[phi])) for phi in phis if len(of[phi]) == 1 and of[phi] <= set(records)}
+    lengths: dict[Operand, Sequence[Operand]] = {each: each.args for each in records if each.op is ops.record}
+    of_phis = {phi: [Phi(_INDEX, "n") for _ in lengths[each]] for phi, each in handles.items() if each in lengths}
+    lengths |= of_phis
+    for block in function.blocks:
+        for phi in [each for each in block.phis if each in handles]:
+            block.phis.remove(phi)
+            for axis, length in enumerate(of_phis.get(phi, ())):
+                zero_length = Const(0, _INDEX)
+                length.incoming = {
+                    pred: lengths[each][axis] if each in lengths else zero_length for pred, each in phi.incoming.items()
+                }
+                block.phis.append(length)
+    replaced: dict[Value, Operand] = {}
+    for block in function.blocks:
+        b = Builder(Block())
+        for instr in block.instrs:
+            b.loc, b.origin = instr.loc, instr.origin
+            handle = instr.args[0] if instr.args else None
+            if instr in lengths:
+                total = _product_of(b, instr.args)
+                instr.args, instr.type = (total,), types.Array(instr.type.dtype, 1, "C")  # type: ignore[attr-defined]
+            elif instr.op is ops.dim and handle in lengths:
+                axis = instr.args[1]
+                assert isinstance(axis, Const)
+                replaced[instr] = lengths[handle][axis.value]  # type: ignore[index]
+                continue
+            elif handle in lengths and instr.op in ACCESSES:
+                count = 1 if instr.op is ops.getitem else 2
+                index = instr.args[count:]
+                flat: Operand = index[0]
+                for number, length in zip(index[1:], lengths[handle][1:], strict=True):
+                    flat = b.call(operator.mul, flat, length, type=_INDEX)
+                    flat = b.call(operator.add, flat, number, type=_INDEX)
+                instr.args = (*instr.args[:count], flat)
+            b.add(instr)
+        block.instrs = b.block.instrs
+    replace_uses(function, {**replaced, **handles})
+
+
+def _stand_ins(function: Function, records: list[Instr]) -> set[Value]:
+    """Return the arrays and lists of no elements that stand for records, without what is done with the lists.
+
+    These lists are no longer among the `records`.
+    """
+    used = uses(function)
+    found: set[Value] = {
+        instr for instr in function.instrs() if instr.op is ops.record and Const(0, _INDEX) in instr.args
+    }
+    for record in [each for each in records if each.op is ops.stack]:
+        users = [use.user for use in used.get(record, ())]
+        own = [user for user in users if isinstance(user, Instr)]
+        if any(isinstance(user, Phi) for user in users) and [user.op for user in own] in ([ops.push, ops.pop], []):
+            pushed = own[0].args[1] if own else None
+            if pushed is not None and isinstance(pushed, Value) and not _is_nothing(pushed):
+                continue
+            found.add(record)
+            records.remove(record)
+            for block in function.blocks:
+                block.instrs = [instr for instr in block.instrs if instr not in own and instr is not record]
+    return found
+
+
+def _is_nothing(value: Value) -> bool:
+    return (
+        isinstance(value, Instr)
+        and value.op is ops.pack
+        and all(not isinstance(arg, Value) or _is_nothing(arg) for arg in value.args)
+    )
+
+
+def _product_of(b: Builder, factors: Sequence[Operand]) -> Operand:
+    product: Operand = Const(1, _INDEX)
+    for number, factor in enumerate(factors):
+        product = b.call(operator.mul, product, factor, type=_INDEX) if number else factor
+    return product
 
 
 def _items(record: Instr) -> list[Type]:
@@ -180,6 +284,7 @@ class _Placing:
                 else:
                     self.b.add(instr)
             block.instrs = self.b.block.instrs
+        self.function.entry.instrs[:0] = self.tops.values()
         replace_uses(self.function, replaced)
         self.function.params += [*(each for own in self.arrays.values() for each in own), self.lane, self.lanes]
         return Placed(self.function, tuple(records), lengths)
@@ -188,14 +293,12 @@ class _Placing:
         """Add what takes the place of an instruction. Return its value, or the instruction if nothing does."""
         if instr in self.arrays:
             if instr.op is ops.stack:
-                self.tops[instr] = self.b.call(ops.record, Const(1, _INDEX), type=_COUNTERS, hint=f"{instr.hint}_top")
+                self.tops[instr] = Instr(ops.record, (Const(1, _INDEX),), _COUNTERS, f"{instr.hint}_top", instr.loc)
                 self.set_top(instr, Const(0, _INDEX))
             return None
         record = instr.args[0] if instr.args else None
         if not isinstance(record, Instr) or record not in self.arrays:
             return instr
-        if instr.op is ops.dim:
-            return _length(record, instr)
         if instr.op is ops.push:
             top = self.top(record)
             for array, value in zip(self.arrays[record], self.parts(instr.args[1]), strict=True):
@@ -212,11 +315,8 @@ class _Placing:
             return self.packed(instr.type, values)
         (array,) = self.arrays[record]
         values_, index = (instr.args[1:2], instr.args[2:]) if instr.op is not ops.getitem else ((), instr.args[1:])
-        flat: Operand = index[0]
-        for number, length in zip(index[1:], record.args[1:], strict=True):
-            flat = self.sum(self.b.call(operator.mul, flat, length, type=_INDEX), number)
         op = ops.setitem if instr.op is ops.initialize else instr.op
-        made = self.b.call(op, array, *values_, self.place_of(flat), type=instr.type, hint=instr.hint)
+        made = self.b.call(op, array, *values_, self.place_of(*index), type=instr.type, hint=instr.hint)
         return made if instr.op is ops.getitem else None
 
     def sum(self, a: Operand, b: Operand) -> Instr:
@@ -244,10 +344,12 @@ class _Placing:
         return next(values)  # type: ignore[call-overload, no-any-return]
 
 
-def _lengths(function: Function, found: Sequence[Instr]) -> Function:
+def _lengths(function: Function, found: Sequence[Instr], written: Collection[Param]) -> Function:
     """Return the function of the lengths: the derivative without what is kept, and without its results."""
     copied = clone(function)
     made = copied.function
+    own = [param for param, old in zip(made.params, function.params, strict=True) if old in written]
+    _forget_writes(made, own)
     records = {copied.values[each]: number for number, each in enumerate(found)}
     unknown: dict[Type, Param] = {}
     needed = Instr(ops.record, (Const(len(found), _INDEX),), _COUNTERS, "lengths", function.loc)
@@ -274,17 +376,12 @@ def _lengths(function: Function, found: Sequence[Instr]) -> Function:
             record = instr.args[0] if instr.args else None
             if instr in records:
                 if instr.op is ops.stack:
-                    top = tops[instr] = b.call(ops.record, Const(1, _INDEX), type=_COUNTERS)
+                    top = tops[instr] = Instr(ops.record, (Const(1, _INDEX),), _COUNTERS)
                     b.call(ops.setitem, top, Const(0, _INDEX), Const(0, _INDEX), type=types.none)
                 else:
-                    total: Operand = Const(1, _INDEX)
-                    for length in instr.args:
-                        total = b.call(operator.mul, total, length, type=_INDEX)
-                    grow(records[instr], total)
+                    grow(records[instr], *instr.args)
             elif not isinstance(record, Instr) or record not in records:
                 b.add(instr)
-            elif instr.op is ops.dim:
-                replaced[instr] = _length(record, instr)
             elif instr.op is ops.push:
                 top = tops[record]
                 before = b.call(ops.getitem, top, Const(0, _INDEX), type=_INDEX)
@@ -301,7 +398,7 @@ def _lengths(function: Function, found: Sequence[Instr]) -> Function:
             elif instr.op is ops.getitem:
                 replaced[instr] = read(instr.type)
         block.instrs = b.block.instrs
-    start = [needed]
+    start = [needed, *tops.values()]
     for number in range(len(found)):
         place = Const(number, _INDEX)
         start.append(Instr(ops.setitem, (needed, Const(0, _INDEX), place), types.none))
@@ -327,15 +424,29 @@ def _lengths(function: Function, found: Sequence[Instr]) -> Function:
                 "leave out checkpoints, or let loops count to what is known before them",
             )
         made.params.remove(param)
+    memory = Memory(made)
+    roots = {memory.root(param) for param in own}
+    for instr in made.instrs():
+        if any(memory.root(arg) in roots for arg in reads(instr)):
+            raise refuse(
+                "how much a thread records depends on what the kernel has written, so that it is not known before",
+                instr.loc or function.loc,
+                "let loops count to what is known before the launch",
+            )
     return made
 
 
-def _length(record: Instr, dim: Instr) -> Operand:
-    """Return the length of an axis of a record."""
-    axis = dim.args[1]
-    assert isinstance(axis, Const)
-    assert isinstance(axis.value, int)
-    return record.args[axis.value]
+def _forget_writes(function: Function, arrays: Sequence[Param]) -> None:
+    """Remove what a function writes to some arrays, and its barriers, in place."""
+    memory = Memory(function)
+    roots = {memory.root(param) for param in arrays}
+    for block in function.blocks:
+        block.instrs = [
+            instr
+            for instr in block.instrs
+            if instr.op is not ops.barrier
+            and not (instr.type == types.none and any(memory.root(each) in roots for each in writes(instr)))
+        ]
 
 
 def _reached(blocks: Sequence[Block]) -> Iterator[Block]:

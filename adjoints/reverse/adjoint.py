@@ -223,6 +223,8 @@ class _Builder:
 
     def _works(self, instr: Instr) -> bool:
         """Return whether an instruction requires code in the reverse sweep."""
+        if ops.of(instr.op).role is ops.Role.BARRIER:
+            return any(arg in self.activity for arg in instr.args)
         if ops.of(instr.op).role in (*ops.FILLS, ops.Role.POP):
             return instr.args[0] in self.activity and is_number(element_of(instr.args[0].type))
         if instr not in self.activity or instr in self.leaves or instr.op is ops.pack:
@@ -271,6 +273,8 @@ class _Builder:
         self.origin = instr
         if ops.of(instr.op).role is ops.Role.STORE:
             self._take(instr)
+        elif ops.of(instr.op).role is ops.Role.BARRIER:
+            self._wait(instr)
         elif instr.op is ops.push:
             self._take_pushed(instr)
         elif instr.op is ops.pop:
@@ -349,6 +353,11 @@ class _Builder:
             self._emit(ops.setitem, (shadow, zero(element), *at), types.none)
         if d is not None:
             self._add(item, self._cast(d, item.type))
+
+    def _wait(self, instr: Instr) -> None:
+        """Emit the pullback of a barrier: what other threads add to shadows is seen by what is reversed after it."""
+        shadows = [self.shadows[arg] for arg in instr.args if isinstance(arg, Value) and arg in self.shadows]
+        self._emit(instr.op, tuple(map(_alpha, (*instr.args, *shadows))), types.none)
 
     def _take_pushed(self, instr: Instr) -> None:
         """Emit the pullback of s.append(v): the shadow's last item belongs to v and is removed."""

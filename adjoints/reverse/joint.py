@@ -29,6 +29,7 @@ from zygote_py.adjoints.reverse.rewinding import Rewinding, Write
 from zygote_py.adjoints.reverse.split import Halves, split
 from zygote_py.adjoints.reverse.trip_counts import INDEX, Trip, trip_of
 from zygote_py.ir import (
+    NONE,
     Alpha,
     Block,
     Branch,
@@ -100,12 +101,29 @@ def join_halves(adjoint: Function, shadows: Mapping[Value, Value], wrt: Collecti
     return split(made.joint, last, made.reverse.function.entry, made.reverse.function.params), value
 
 
+def join_kernel(adjoint: Function, shadows: Mapping[Value, Value]) -> Function:
+    """Make the joint function of the threads of a device, which add to shadows that they are given; it returns nothing.
+
+    Other threads see the memory that is given, so that the reverse sweep rewinds none of it.
+    """
+    made = _Join(adjoint, shadows, alone=False)
+    made.build()
+    for _, end in made.reverse.function.returns():
+        end.args = (NONE,)
+    made.ssa.finish()
+    check_after("join", made.joint)
+    return made.joint
+
+
 class _Join:
-    def __init__(self, adjoint: Function, shadows: Mapping[Value, Value], together: bool = True) -> None:
+    def __init__(
+        self, adjoint: Function, shadows: Mapping[Value, Value], together: bool = True, alone: bool = True
+    ) -> None:
         if adjoint.primal is None:
             raise InternalError("joint: an adjoint without its primal")
         primal = adjoint.primal
         self.together = together  # so that loops may be reversed during the forward sweep
+        self.alone = alone  # so that memory may be rewound that is seen outside
         self.shadows = shadows
         self.forward: Clone = clone(primal)
         self.reverse: Clone = clone(adjoint)
@@ -121,7 +139,7 @@ class _Join:
         forward, reverse = self.forward.function, self.reverse.function
         self._lift()
         self.nest = loop_nest(forward)
-        self.memory = Memory(forward)
+        self.memory = Memory(forward, barriers=False)  # no thread writes what this code does not write later
         immediate = self._find_immediate()
         questions = self._questions()
         asked_loops = {
@@ -144,7 +162,8 @@ class _Join:
         self._read_totals(totals)
         index = self._count_down(questions)
         mirrors = {block: reverse for reverse, block in self.mirrored.items()}
-        self.rewinding = Rewinding(forward, self.nest, self.memory, self.active, mirrors)
+        own = [root for root in self.active if self.alone or not self.memory.seen_outside(root)]
+        self.rewinding = Rewinding(forward, self.nest, self.memory, own, mirrors)
         plan = Plan(self.nest, self.home, frozenset(self.lifted.values()), self.memory, immediate, self.rewinding)
         sweeps = Sweeps(
             self.nest,

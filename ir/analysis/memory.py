@@ -162,9 +162,12 @@ def bases(operand: Operand, ends: Collection[Value] = ()) -> set[Operand]:
 
 
 class Memory:
-    """The roots of a function and the writes to them, as the function was at construction."""
+    """The roots of a function and the writes to them, as the function was at construction.
 
-    def __init__(self, function: Function) -> None:
+    At a barrier other threads may write; where only the writes of the code itself matter, `barriers` is false.
+    """
+
+    def __init__(self, function: Function, *, barriers: bool = True) -> None:
         self._parent: dict[Value, Value] = {}
         self._parts: dict[tuple[Value, object], Value] = {}  # the items of tuple parameters, by index
         self._same_part: dict[Value, Value] = {}
@@ -201,7 +204,7 @@ class Memory:
         }
         for block, values in self._values.items():
             for index, instr in enumerate(values):
-                if isinstance(instr, Instr):
+                if isinstance(instr, Instr) and (barriers or ops.of(instr.op).role is not Role.BARRIER):
                     for target in writes(instr):
                         if isinstance(target, Value):
                             root = self._find(target)

@@ -55,6 +55,7 @@ class Role(enum.Enum):
     CHECK = "check"  # raises if lengths do not fit
     LENGTH = "length"  # the length of an axis or of a sequence
     RELEASE = "release"
+    BARRIER = "barrier"  # others may write to the arguments meanwhile
 
 
 FILLS = (Role.STORE, Role.APPEND)  # store args[1] in memory that args[0] reaches

@@ -19,10 +19,10 @@ def test_all_that_need_a_device_pass():
         "addopts=",
         "-p",
         "no:cacheprovider",
-        str(Path(__file__).with_name("test_vectorize_cuda.py")),
+        *(str(Path(__file__).with_name(f"test_{name}_cuda.py")) for name in ("vectorize", "adjoint_kernel")),
     ]
     done = subprocess.run(command, env=env, capture_output=True, text=True, cwd=Path(__file__).parents[2])
     assert done.returncode == 0, done.stdout + done.stderr
     (passed,) = re.findall(r"(\d+) passed", done.stdout) or ["0"]
-    assert int(passed) > 25
+    assert int(passed) > 50
     assert "skipped" not in done.stdout

@@ -10,6 +10,7 @@ from .item_loops import (
     outputs as outputs,
 )
 from .jvp import refuse_draws as refuse_draws
+from .kernels import KernelCode as KernelCode, compile_kernel as compile_kernel
 from .pipeline import (
     FLAT as FLAT,
     Compiled as Compiled,

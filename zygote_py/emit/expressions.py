@@ -34,6 +34,19 @@ _AUGMENTED = (*_CASTS_ITSELF, ops.Family.WHOLE_DIVISION)
 _LARGEST = 30
 
 
+_OF_THREADS: dict[ops.Op, tuple[str, ...]] = {
+    ops.thread_index: ("cuda", "threadIdx"),
+    ops.block_index: ("cuda", "blockIdx"),
+    ops.block_size: ("cuda", "blockDim"),
+    ops.blocks: ("cuda", "gridDim"),
+    ops.grid: ("cuda", "grid"),
+    ops.grid_step: ("cuda", "gridsize"),
+    ops.barrier: ("cuda", "syncthreads"),
+    ops.shared: ("cuda", "shared", "array"),
+    **{op: ("cuda", "atomic", name) for name, op in ops.ATOMIC.items()},
+}
+
+
 @functools.cache
 def _parsed(text: str) -> Any:
     return ast.parse(text, mode="eval").body
@@ -215,10 +228,34 @@ class Expressions:
             case ops.keep_slot, (slots, key, slot):
                 given = [self.operand(key), self.operand(slot)]
                 return ast.Call(ast.Attribute(self.operand(slots), "setdefault"), given, [])
+            case op, args if op in _OF_THREADS:
+                return self._of_threads(op, args, instr.type)
             case op, _ if op in ops.OWN:
                 raise InternalError(f"emit: cannot write {ops.name_of(op)} of {len(instr.args)} operands")
             case _:
                 return None
+
+    def _of_threads(self, op: ops.Op, args: Sequence[Operand], type: Type) -> ast.expr:
+        """Return what `numba.cuda` has for an operation of threads."""
+        written = _OF_THREADS[op]
+        if op in (ops.grid, ops.grid_step):
+            ndim, axis = args
+            every = called(written, self.operand(ndim))
+            return every if ndim == Const(1, ndim.type) else ast.Subscript(every, self.operand(axis))
+        if op is ops.barrier:
+            return called(written)
+        if op is ops.shared:
+            lengths = list(map(self.operand, args))
+            shape = lengths[0] if len(lengths) == 1 else ast.Tuple(lengths)
+            dtype = type.dtype  # type: ignore[attr-defined]
+            kind = self.module.imported("numba", "boolean" if dtype == types.boolean else str(dtype))
+            return called(written, shape, ast.Name(kind))
+        if op in ops.ATOMIC.values():
+            array, value, *index = map(self.operand, args)
+            return called(written, array, index[0] if len(index) == 1 else ast.Tuple(index), value)
+        (axis,) = args
+        assert isinstance(axis, Const)
+        return ast.Attribute(dotted(written), "xyz"[int(axis.value)])  # type: ignore[call-overload]
 
     def _note(self, type: Type) -> None:
         self.module.has_dataclasses |= structures.is_structure(_class_of(type))

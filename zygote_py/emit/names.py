@@ -116,10 +116,13 @@ class Module:
         return ("cuda", "local", "array") if self.is_device else self.callable(np.empty)
 
     def _imported(self, op: Op) -> str:
-        key = (op.__module__, op.__name__)
-        if key not in self._imports:
-            self._imports[key] = self._names.fresh(op.__name__)
-        return self._imports[key]
+        return self.imported(op.__module__, op.__name__)
+
+    def imported(self, module: str, name: str) -> str:
+        """Return the name of what is imported from another module."""
+        if (module, name) not in self._imports:
+            self._imports[module, name] = self._names.fresh(name)
+        return self._imports[module, name]
 
     def _helper(self, op: Op) -> str:
         name = self._reserved(op.__name__)

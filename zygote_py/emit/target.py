@@ -28,6 +28,7 @@ class Target:
     decorator: str
     module: str
     is_device: bool = False
+    is_kernel: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -42,7 +43,7 @@ class Target:
         """Return the lines above a function that is compiled with these options."""
         if not self.decorator:
             return []
-        given = {"device": True, **options} if self.is_device else options
+        given = {"device": True, **options} if self.is_device and not self.is_kernel else options
         written = ", ".join(f"{name}={_option(value)}" for name, value in given.items())
         return [f"@{self.decorator}({written})" if written else f"@{self.decorator}"]
 
@@ -50,6 +51,7 @@ class Target:
 PYTHON = Target("", "")
 NJIT = Target("njit", "numba")
 CUDA = Target("cuda.jit", "numba", is_device=True)
+KERNEL = Target("cuda.jit", "numba", is_device=True, is_kernel=True)
 
 
 def _option(value: object) -> str:

@@ -23,11 +23,11 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.compiler import ItemLoops, defined, outputs
 from zygote_py.ir import Type
+from zygote_py.kernels.workspaces import Workspaces
 from zygote_py.numba_adapter.cuda import launch
 from zygote_py.runtime.compiled_function import DerivativeFunction
 from zygote_py.runtime.entered import DeviceEntered, Entered, device_entered, entered
 
-_MOST_STREAMS = 8  # whose workspaces are kept
 _MOST_LANES = 1 << 17  # threads with records: about as many as run at once on a large device
 
 
@@ -130,7 +130,7 @@ class DeviceLoops(Loops):
             self._lengths = launch.compiled(function, {})
         self._read = [number for place in code.lengths_of for number in calls.inputs_of(place)]
         self._known: tuple[list[Any], list[int]] | None = None
-        self._workspaces: dict[tuple[int, int], list[Any]] = {}  # by stream, since kernels of several may run at a time
+        self._spaces = Workspaces([record.dtype for record in code.records])
         self._lock = threading.Lock()
 
     def run(self, shape: tuple[int, ...], values: Sequence[Any], results: Sequence[Any], stream: Any) -> None:
@@ -153,7 +153,7 @@ class DeviceLoops(Loops):
         if self._lengths is None or not count:
             return 0
         given = [self._given(each, 0) for each in (*values, *self.captured)]
-        return self._bytes_of_lane(self._needed(count, shape, given, 0)) * launch.lanes_for(count, _MOST_LANES)
+        return self._spaces.bytes_of_lane(self._needed(count, shape, given, 0)) * launch.lanes_for(count, _MOST_LANES)
 
     def shapes_of_results(self, values: Sequence[Any]) -> list[tuple[int, ...] | None]:
         """Return the shape of each result of an item."""
@@ -204,36 +204,12 @@ class DeviceLoops(Loops):
         launch.run(self._lengths, launch.lanes_for(count), (count, shape, *given, found), stream)
         return [int(each) for each in launch.on_host(found, stream)]
 
-    def _bytes_of_lane(self, lengths: Sequence[int]) -> int:
-        return sum(
-            length * dtype_of(record.dtype).itemsize for length, record in zip(lengths, self._code.records, strict=True)
-        )
-
     def _prepared(self, count: int, lengths: Sequence[int], stream: Any) -> tuple[int, list[Any]]:
-        """Return the number of threads, and the workspace: the last one of the stream, if it is large enough."""
-        key = launch.number_of(stream)
-        held = self._workspaces.get(key)
+        """Return the number of threads, and the workspace: as many as fit on the device."""
         lanes = launch.lanes_for(count, _MOST_LANES)
-        if held is not None and all(array.size >= length * lanes for array, length in zip(held, lengths, strict=True)):
+        if (held := self._spaces.known(lanes, lengths, stream)) is not None:
             return lanes, held
-        if held is None and len(self._workspaces) >= _MOST_STREAMS:
-            self._workspaces.clear()
-        self._workspaces.pop(key, None)
-        del held  # freed before more is asked for
-        each, free = max(self._bytes_of_lane(lengths), 1), launch.free_bytes()
-        lanes = min(lanes, launch.lanes_for(count, max(launch.THREADS, int(0.8 * free) // each)))
-        if each * lanes > free:
-            raise MemoryError(
-                f"the records of {launch.THREADS} items take {each * launch.THREADS:,} bytes, where {free:,} are free "
-                "on the device: let a loop of the function have fewer rounds"
-            )
-        kinds = [dtype_of(record.dtype) for record in self._code.records]
-        made = [launch.new((max(length * lanes, 1),), kind) for length, kind in zip(lengths, kinds, strict=True)]
-        self._workspaces[key] = made
-        return lanes, made
-
-
-def dtype_of(kind: Any) -> np.dtype[Any]:
-    """Return the dtype of a number, or of the elements of an array."""
-    element = kind.dtype if isinstance(kind, types.Array) else kind
-    return np.dtype("bool" if isinstance(element, types.Boolean) else str(element))
+        self._spaces.forget(stream)
+        each = max(self._spaces.bytes_of_lane(lengths), 1)
+        lanes = min(lanes, launch.lanes_for(count, max(launch.THREADS, int(0.8 * launch.free_bytes()) // each)))
+        return lanes, self._spaces.arrays(lanes, lengths, stream)

@@ -23,7 +23,8 @@ from zygote_py.compiler import Input, ItemLoops, Structure, outputs
 from zygote_py.ir import Type, components_of
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.kernels.core_dimensions import Dimensions, shape_of
-from zygote_py.kernels.loops import DeviceLoops, HostLoops, Loops, dtype_of
+from zygote_py.kernels.loops import DeviceLoops, HostLoops, Loops
+from zygote_py.kernels.workspaces import dtype_of
 from zygote_py.numba_adapter.cuda import launch
 from zygote_py.runtime.compiled_function import DerivativeFunction
 from zygote_py.runtime.entered import bound

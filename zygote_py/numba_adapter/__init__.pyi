@@ -29,6 +29,13 @@ from .embedding.custom_calls import (
 from .embedding.transforms import DerivedCall as DerivedCall, derive_with as derive_with
 from .linking.helper_store import Helpers as Helpers, keep_helpers as keep_helpers
 from .reading.custom_rules import ChoiceType as ChoiceType
+from .reading.kernels import (
+    AXES as AXES,
+    REGISTERS as REGISTERS,
+    py_func_of_kernel as py_func_of_kernel,
+    read_kernel as read_kernel,
+    stand_ins as stand_ins,
+)
 from .reading.pipeline import (
     typed_derivative as typed_derivative,
     typed_function as typed_function,

@@ -55,7 +55,7 @@ def lowered(
     if lowering is None:
         return None
     signature = inspect.signature(lowering)
-    first = list(signature.parameters)[2]
+    first = next(iter(list(signature.parameters)[2:]), "")
     named = {name if name in signature.parameters else first: arg for name, arg in keywords.items()}
     try:
         bound = signature.bind(at, plain(type_), *args, **named)

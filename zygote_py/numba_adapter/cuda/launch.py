@@ -10,8 +10,14 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import shutil
+import subprocess
+import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
@@ -99,6 +105,30 @@ def run(kernel: Any, lanes: int, args: Sequence[Any], stream: Any = 0) -> None:
         kernel[lanes // THREADS, THREADS, stream](*args)
 
 
+def start(kernel: Any, configuration: tuple[Any, ...], args: Sequence[Any]) -> None:
+    """Launch a kernel with blocks, threads, a stream, and bytes of dynamic shared memory."""
+    cuda_module()
+    with warnings.catch_warnings():  # of few threads: that is what was asked for
+        warnings.filterwarnings("ignore", ".*Grid size")
+        kernel[configuration](*args)
+
+
+def extent(array: Any) -> tuple[int, int] | None:
+    """Return the addresses of the first byte that an array may use, and of the one after the last; None if unknown."""
+    if array.size == 0:
+        return None
+    if hasattr(array, "__cuda_array_interface__"):
+        start: int = array.__cuda_array_interface__["data"][0] or 0
+    elif isinstance(host := getattr(array, "_ary", None), np.ndarray):  # of the simulator
+        start = host.ctypes.data
+    else:
+        return None
+    steps = [(length - 1) * stride for length, stride in zip(array.shape, array.strides, strict=True)]
+    first = start + sum(step for step in steps if step < 0)
+    last = start + sum(step for step in steps if step > 0)
+    return first, last + array.dtype.itemsize
+
+
 def type_of(value: Any) -> Any:
     """Return the Numba type of an argument of a kernel."""
     if not is_device_array(value):
@@ -107,18 +137,52 @@ def type_of(value: Any) -> Any:
     return known.copy(layout="C" if is_contiguous(value) else "A")
 
 
-def ptx(kernel: Any, kinds: tuple[Any, ...], capability: tuple[int, int]) -> str:
-    """Return the PTX of a kernel for argument types and a compute capability. No device is needed."""
+@contextmanager
+def _without_device(capability: tuple[int, int]) -> Iterator[None]:
+    """Let numba-cuda compile for a capability, whatever device there is."""
     if config.ENABLE_CUDASIM:  # type: ignore[attr-defined]
-        raise RuntimeError("the simulator runs kernels in Python: it has no PTX")
+        raise RuntimeError("the simulator runs kernels in Python: it has no machine code")
+    cuda_module()
     dispatcher: Any = importlib.import_module("numba.cuda.dispatcher")
     known = dispatcher.get_current_device
     dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=capability)
     try:
-        text, _ = cuda_module().compile_ptx(kernel.py_func, kinds, cc=capability)
+        yield
     finally:
         dispatcher.get_current_device = known
+
+
+def ptx(kernel: Any, kinds: tuple[Any, ...], capability: tuple[int, int]) -> str:
+    """Return the PTX of a kernel for argument types and a compute capability. No device is needed."""
+    options = getattr(kernel, "targetoptions", {})
+    kept = {name: options[name] for name in ("debug", "lineinfo", "fastmath", "opt") if options.get(name) is not None}
+    with _without_device(capability):
+        text, _ = cuda_module().compile_ptx(kernel.py_func, kinds, cc=capability, **kept)
     return str(text)
+
+
+def sass(kernel: Any, kinds: tuple[Any, ...], capability: tuple[int, int]) -> str:
+    """Return the machine code of a kernel, disassembled. No device is needed. Raises ImportError without the tools."""
+    assembler, disassembler = _tool("ptxas"), _tool("nvdisasm")
+    text = ptx(kernel, kinds, capability)
+    registers = getattr(kernel, "targetoptions", {}).get("max_registers")
+    more = [] if registers is None else [f"-maxrregcount={registers}"]
+    with TemporaryDirectory() as folder:
+        source, code = Path(folder) / "kernel.ptx", Path(folder) / "kernel.cubin"
+        source.write_text(text)
+        chip = f"-arch=sm_{capability[0]}{capability[1]}"
+        subprocess.run([assembler, chip, *more, source, "-o", code], check=True, capture_output=True)
+        return subprocess.run([disassembler, "-c", code], check=True, capture_output=True, text=True).stdout
+
+
+def _tool(name: str) -> str:
+    """Return the path of a tool of CUDA: in the environment of Python, where the wheels put it, or on the path."""
+    folders = [Path(each) / "nvidia" for each in sys.path]
+    found = [path for folder in folders if folder.is_dir() for path in folder.glob(f"*/bin/{name}")]
+    path = str(found[0]) if found else shutil.which(name)
+    if path is None:
+        raise ImportError(f"this needs {name} of CUDA: install nvidia-cuda-nvcc")
+    return path
 
 
 def number_of(stream: Any) -> tuple[int, int]:

@@ -99,7 +99,12 @@ def is_plain(value: object) -> bool:
     return type(value) in _PLAIN or isinstance(value, np.generic)
 
 
+class CompileTimeType(types.Type):
+    """The type of an object of which only attributes are read, which are known while compiling."""
+
+
 _COMPILE_TIME = (
+    CompileTimeType,
     types.Callable,
     types.Module,
     types.DType,

@@ -1,0 +1,282 @@
+"""The adjoint of a kernel: each thread runs the primal, then the reverse sweep, with shadows that the caller gives.
+
+    kernel(%x: f64[:], %out: f64[:])                kernel(%x, %out, %dx, %dout)
+    %v = getitem %x, %i                             ...                             (the primal)
+    %y = math.sin %v                        ->      %dy = getitem %dout, %i
+    setitem %out, %y, %i                            setitem %dout, 0.0, %i
+                                                    %t = mul %dy, (math.cos %v)
+                                                    atomic_add %dx, %t, %i
+
+What holds for one thread holds for all, since they run the same code: no thread writes to an array after a read of
+another one unless this code writes to it after that read, or between the same barriers, which is a race in the primal.
+So values can be read again in the reverse sweep as in a function. A barrier is reversed to a barrier: what is written
+before it and read after it becomes a shadow that is added to before, and taken after.
+
+Arrays in shared memory are parameters here, with shadows of their own; `give_shared` makes them when all else is done.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Collection, Sequence
+
+import numpy as np
+from numba import types
+
+from zygote_py.adjoints.analysis import Degree, Summaries, expose_results, find_active, find_left_out
+from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints.reverse.adjoint import Prepared, make_adjoint
+from zygote_py.adjoints.reverse.joint import join_kernel
+from zygote_py.adjoints.reverse.shadows import add_shadows
+from zygote_py.adjoints.reverse.snapshots import keep_contents
+from zygote_py.ir import (
+    Block,
+    Builder,
+    Const,
+    Function,
+    Instr,
+    Jump,
+    Memory,
+    Nest,
+    Operand,
+    Param,
+    Type,
+    Value,
+    check_after,
+    inline_calls,
+    inserting,
+    loop_nest,
+    ops,
+    replace_uses,
+    uses,
+    zero,
+)
+from zygote_py.ir.lazy_dataclass import dataclass
+
+_INDEX = types.int64
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """An array in shared memory: its type and its lengths, of which the only one is 0 if the launch says how long."""
+
+    type: Type
+    lengths: tuple[int, ...]
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether the launch says how long it is."""
+        return self.lengths == (0,)
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes it takes; 0 if the launch says."""
+        size = getattr(self.type.dtype, "bitwidth", 64) // 8  # type: ignore[attr-defined]
+        return math.prod(self.lengths) * size
+
+
+def take_threads(function: Function) -> tuple[Shared, ...]:
+    """Make a kernel one function, in place, whose barriers name the arrays that threads share.
+
+    Arrays in shared memory become parameters, after the others, and are returned. Raises DifferentiationError.
+    """
+    inline_calls(function, lambda call: True)
+    if calls := list(function.calls()):
+        instr, routine = calls[0]
+        raise refuse(f"`{routine.__name__}` calls itself, which cannot be differentiated in a kernel", instr.loc)
+    found = _take_shared(function)
+    _use_accumulations(function)
+    memory = Memory(function)
+    arrays = [param for param in function.params if isinstance(param.type, types.Array) and memory.is_written(param)]
+    for instr in function.instrs():
+        if instr.op is ops.barrier:
+            instr.args = tuple(arrays)
+    return found
+
+
+def _take_shared(function: Function) -> tuple[Shared, ...]:
+    nest = loop_nest(function)
+    found: list[Shared] = []
+    for block in function.blocks:
+        for instr in [each for each in block.instrs if each.op is ops.shared]:
+            if nest.innermost(block) is not None:
+                raise refuse(
+                    "an array in shared memory that is made in a loop is not supported", instr.loc, "make it before"
+                )
+            found.append(Shared(instr.type, tuple(int(each.value) for each in instr.args)))  # type: ignore
+            param = Param(instr.type, instr.hint or "shared", instr.loc)
+            function.params.append(param)
+            block.instrs.remove(instr)
+            known = {} if found[-1].is_dynamic else _lengths_of(function, instr)
+            replace_uses(function, {instr: param, **known})
+    if len([each for each in found if each.is_dynamic]) > 1:
+        raise refuse(
+            "a kernel with several arrays in dynamic shared memory, which are the same memory, is not supported",
+            function.loc,
+            "make one, and use slices of it",
+        )
+    return tuple(found)
+
+
+def _lengths_of(function: Function, array: Instr) -> dict[Value, Operand]:
+    """Return the lengths of an array of constant shape, for each instruction that asks for one."""
+    return {
+        instr: array.args[int(instr.args[1].value)]  # type: ignore
+        for instr in function.instrs()
+        if instr.op is ops.dim and instr.args[0] is array
+    }
+
+
+def _use_accumulations(function: Function) -> None:
+    """Let atomic sums whose former value is not used be accumulations, in place."""
+    used = uses(function)
+    for block in function.blocks:
+        instrs: list[Instr] = []
+        for instr in block.instrs:
+            if instr.op in (ops.atomic_add, ops.atomic_sub) and instr not in used:
+                array, value, *index = instr.args
+                if instr.op is ops.atomic_sub:
+                    value = Instr(operator.neg, (value,), value.type, "", instr.loc)
+                    instrs.append(value)
+                instr.op, instr.args, instr.type = ops.accumulate, (array, value, *index), types.none
+            instrs.append(instr)
+        block.instrs = instrs
+
+
+@dataclass(frozen=True, eq=False)
+class KernelAdjoint:
+    """The joint function of a kernel, which returns nothing.
+
+    `shadows` are the numbers of its parameters that are shadows, by the numbers of the arrays; `written` are arrays
+    that the kernel writes to.
+    """
+
+    function: Function
+    shadows: dict[int, int]
+    written: tuple[int, ...]
+
+
+def adjoint_of_kernel(primal: Function, active: Sequence[int]) -> KernelAdjoint:
+    """Return the joint function of a kernel in canonical form, with the shadows of the `active` parameters: arrays."""
+    expose_results(primal)
+    memory = Memory(primal)
+    params = list(primal.params)
+    written = [param for param in params if isinstance(param.type, types.Array) and memory.is_written(param)]
+    asked = [params[number] for number in active]
+    results = [param for param in asked if param in written]
+    activity = find_active(primal, asked, {}, results)
+    left_out = find_left_out(primal, activity, Summaries(), Degree.KEPT, results)
+    kept = keep_contents(primal, activity)
+    shadows = add_shadows(primal, activity, {}, given=True)
+    adjoint = make_adjoint(Prepared(primal, activity, shadows, {}, kept, (), {}, True, left_out))
+    check_after("differentiate", primal, adjoint)
+    places = {number: primal.params.index(shadows[params[number]]) for number in active}  # type: ignore[arg-type]
+    return KernelAdjoint(join_kernel(adjoint, shadows), places, tuple(map(params.index, written)))
+
+
+def use_atomic_updates(function: Function, arrays: Collection[Value]) -> None:
+    """Make accumulations into arrays that threads share atomic, in place."""
+    memory = Memory(function)
+    roots = {memory.root(array) for array in arrays}
+    for instr in function.instrs():
+        if instr.op is ops.accumulate and memory.root(instr.args[0]) in roots:
+            instr.op = ops.atomic_add
+
+
+def give_shared(function: Function, shared: Sequence[tuple[Shared, Param, Param | None]]) -> None:
+    """Make the arrays in shared memory, and their shadows, which the threads of a block fill with zeros; in place."""
+    if not shared:
+        return
+    start = Block(function.loc)
+    b = Builder(start, function.loc)
+    made: dict[Value, Operand] = {}
+    for each, array, shadow in shared:
+        if each.is_dynamic and shadow is not None:
+            made[array], made[shadow] = _halves(b, array)
+            continue
+        for param in (array, shadow):
+            if param is not None:
+                lengths = [Const(length, _INDEX) for length in each.lengths]
+                made[param] = b.call(ops.shared, *lengths, type=each.type, hint=param.hint)
+    blocks = [start]
+    filled = [made[shadow] for _, _, shadow in shared if shadow is not None]
+    for each, _, shadow in shared:
+        if shadow is not None:
+            blocks += _fill_together(blocks[-1], made[shadow], each.lengths)
+    if filled:
+        Builder(blocks[-1]).call(ops.barrier, *filled, type=types.none)
+    blocks[-1].terminator = Jump(function.entry)
+    function.blocks[:0] = blocks
+    function.params = [param for param in function.params if param not in made]
+    replace_uses(function, made)
+
+
+def _halves(b: Builder, param: Param) -> tuple[Instr, Instr]:
+    """Return the two halves of the shared memory that the launch gives."""
+    kind: types.Array = param.type
+    whole = b.call(ops.shared, Const(0, _INDEX), type=kind, hint="memory")
+    size = b.call(ops.dim, whole, Const(0, _INDEX), type=_INDEX)
+    half = b.call(operator.floordiv, size, Const(2, _INDEX), type=_INDEX, hint="half")
+    parts = []
+    for bounds, hint in (((Const(0, _INDEX), half), param.hint), ((half, size), f"d{param.hint}")):
+        part = b.call(slice, *bounds, type=types.slice2_type)
+        parts.append(b.call(ops.getitem, whole, part, type=kind, hint=hint))
+    return parts[0], parts[1]
+
+
+def _fill_together(before: Block, array: Operand, constant: tuple[int, ...]) -> list[Block]:
+    """Let the threads of a block set all elements of an array to zero; return the new blocks, the last one open."""
+    kind: types.Array = array.type  # type: ignore[assignment]
+    b = Builder(before, before.loc)
+    own, count = _places(b, ops.thread_index, ops.block_size)
+    lengths: list[Operand] = [Const(length, _INDEX) for length in constant]
+    if constant == (0,):
+        lengths = [b.call(ops.dim, array, Const(0, _INDEX), type=_INDEX)]
+    size = _product(b, lengths)
+    rounds = b.call(ops.range_length, own, size, count, type=_INDEX)
+    nest = Nest(before, [rounds], ["k"], before.loc)
+    inside = Builder(nest.bodies[0], before.loc)
+    step = inside.call(operator.mul, nest.counters[0], count, type=_INDEX)
+    rest: Operand = inside.call(operator.add, own, step, type=_INDEX)
+    index: list[Operand] = []
+    for length in reversed(lengths[1:]):
+        index.insert(0, inside.call(operator.mod, rest, length, type=_INDEX))
+        rest = inside.call(operator.floordiv, rest, length, type=_INDEX)
+    inside.call(ops.setitem, array, zero(kind.dtype), rest, *index, type=types.none)
+    return nest.finish()
+
+
+def _product(b: Builder, factors: Sequence[Operand]) -> Operand:
+    product = factors[0]
+    for factor in factors[1:]:
+        product = b.call(operator.mul, product, factor, type=_INDEX)
+    return product
+
+
+def _register(b: Builder, op: ops.Op, axis: int) -> Instr:
+    return b.call(np.int64, b.call(op, Const(axis, _INDEX), type=types.int32), type=_INDEX)
+
+
+def _places(b: Builder, place: ops.Op, size: ops.Op) -> tuple[Operand, Operand]:
+    """Return the number of a thread in its block, or of a block, counted over all axes, and of how many."""
+    sizes = [_register(b, size, axis) for axis in range(3)]
+    number: Operand = _register(b, place, 2)
+    for axis in (1, 0):
+        number = b.call(operator.mul, number, sizes[axis], type=_INDEX)
+        number = b.call(operator.add, number, _register(b, place, axis), type=_INDEX)
+    return number, _product(b, sizes)
+
+
+def give_lane(function: Function, lane: Param, lanes: Param) -> None:
+    """Let a kernel compute the number of its thread, and of all threads, which were parameters; in place."""
+    with inserting(function.entry, loc=function.loc) as b:
+        block, blocks = _places(b, ops.block_index, ops.blocks)
+        thread, threads = _places(b, ops.thread_index, ops.block_size)
+        start = b.call(operator.mul, block, threads, type=_INDEX)
+        made = {
+            lane: b.call(operator.add, start, thread, type=_INDEX, hint="lane"),
+            lanes: b.call(operator.mul, blocks, threads, type=_INDEX, hint="lanes"),
+        }
+    function.params = [param for param in function.params if param not in made]
+    replace_uses(function, made)

@@ -1,0 +1,143 @@
+"""Operations of the threads of a device: where a thread is in the grid, barriers, shared memory, atomic updates.
+
+    thread_index(axis)        cuda.threadIdx.x          grid(ndim, axis)          cuda.grid(ndim)[axis]
+    block_index(axis)         cuda.blockIdx.x           grid_step(ndim, axis)     cuda.gridsize(ndim)[axis]
+    block_size(axis)          cuda.blockDim.x           blocks(axis)              cuda.gridDim.x
+    barrier(x, y)             cuda.syncthreads(), after which writes of others to `x` and `y` are seen
+    shared(n, m)              cuda.shared.array((n, m), dtype)
+    atomic_add(x, v, i, j)    cuda.atomic.add(x, (i, j), v), and so on; each returns the element as it was
+
+The interpreter runs one thread, which is alone in the grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from zygote_py.ir.ops.table import Cost, Effect, Op, Role, primitive
+
+_REGISTER = {"cost": Cost.CHEAP, "remade": True, "hoistable": True, "duplicable": True, "nonnegative": True}
+
+
+@primitive(**_REGISTER)
+def thread_index(axis: int) -> int:
+    """Return the number of the thread in its block."""
+    return 0
+
+
+@primitive(**_REGISTER)
+def block_index(axis: int) -> int:
+    """Return the number of the block."""
+    return 0
+
+
+@primitive(**_REGISTER)
+def block_size(axis: int) -> int:
+    """Return the number of threads in a block."""
+    return 1
+
+
+@primitive(**_REGISTER)
+def blocks(axis: int) -> int:
+    """Return the number of blocks."""
+    return 1
+
+
+@primitive(**_REGISTER)
+def grid(ndim: int, axis: int) -> int:
+    """Return the number of the thread in a grid of this many axes, on one of them."""
+    return 0
+
+
+@primitive(**_REGISTER)
+def grid_step(ndim: int, axis: int) -> int:
+    """Return the number of threads in a grid of this many axes, on one of them."""
+    return 1
+
+
+@primitive(effect=Effect.WRITE, role=Role.BARRIER)
+def barrier(*arrays: Any) -> None:
+    """Wait for the other threads of the block, which may have written to the arrays."""
+
+
+@primitive(effect=Effect.ALLOCATE, role=Role.ALLOCATE, contents="unset", fresh=True)
+def shared(*shape: int) -> Any:
+    """Return an array that the threads of a block share."""
+    return np.empty(shape, object)
+
+
+def _updated(x: Any, index: tuple[int, ...], update: Callable[[Any], Any]) -> Any:
+    place = index[0] if len(index) == 1 else index
+    old = x[place]
+    x[place] = update(old)
+    return old
+
+
+@primitive(effect=Effect.WRITE)
+def atomic_add(x: Any, value: Any, *index: int) -> Any:
+    """Add to an element; return what it was."""
+    return _updated(x, index, lambda old: old + value)
+
+
+@primitive(effect=Effect.WRITE)
+def atomic_sub(x: Any, value: Any, *index: int) -> Any:
+    """Subtract from an element; return what it was."""
+    return _updated(x, index, lambda old: old - value)
+
+
+@primitive(effect=Effect.WRITE)
+def atomic_max(x: Any, value: Any, *index: int) -> Any:
+    """Raise an element to a value, if it is less; return what it was."""
+    return _updated(x, index, lambda old: max(old, value))
+
+
+@primitive(effect=Effect.WRITE)
+def atomic_min(x: Any, value: Any, *index: int) -> Any:
+    """Lower an element to a value, if it is greater; return what it was."""
+    return _updated(x, index, lambda old: min(old, value))
+
+
+@primitive(effect=Effect.WRITE)
+def atomic_exch(x: Any, value: Any, *index: int) -> Any:
+    """Set an element; return what it was."""
+    return _updated(x, index, lambda old: value)
+
+
+@primitive(effect=Effect.WRITE)
+def atomic_and_(x: Any, value: Any, *index: int) -> Any:
+    """Set an element to its bitwise and with a value; return what it was."""
+    return _updated(x, index, lambda old: old & value)
+
+
+@primitive(effect=Effect.WRITE)
+def atomic_or_(x: Any, value: Any, *index: int) -> Any:
+    """Set an element to its bitwise or with a value; return what it was."""
+    return _updated(x, index, lambda old: old | value)
+
+
+@primitive(effect=Effect.WRITE)
+def atomic_xor(x: Any, value: Any, *index: int) -> Any:
+    """Set an element to its bitwise exclusive or with a value; return what it was."""
+    return _updated(x, index, lambda old: old ^ value)
+
+
+@primitive(effect=Effect.WRITE)
+def atomic_inc(x: Any, value: Any, *index: int) -> Any:
+    """Count an element up to a value, after which it starts at 0; return what it was."""
+    return _updated(x, index, lambda old: 0 if old >= value else old + 1)
+
+
+@primitive(effect=Effect.WRITE)
+def atomic_dec(x: Any, value: Any, *index: int) -> Any:
+    """Count an element down, from 0 or what is above a value to that; return what it was."""
+    return _updated(x, index, lambda old: value if old == 0 or old > value else old - 1)
+
+
+_ALL: tuple[Op, ...] = (
+    *(atomic_add, atomic_sub, atomic_max, atomic_min, atomic_exch),
+    *(atomic_and_, atomic_or_, atomic_xor, atomic_inc, atomic_dec),
+)
+ATOMIC: dict[str, Op] = {op.__name__.removeprefix("atomic_"): op for op in _ALL}
