@@ -25,6 +25,7 @@ import numpy as np
 from numba import types
 
 from zygote_py.adjoints.analysis import Degree, Summaries, expose_results, find_active, find_left_out
+from zygote_py.adjoints.device.exclusive import exclusive_accumulations
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.reverse.adjoint import Prepared, make_adjoint
 from zygote_py.adjoints.reverse.joint import join_kernel
@@ -175,12 +176,13 @@ def adjoint_of_kernel(primal: Function, active: Sequence[int]) -> KernelAdjoint:
     return KernelAdjoint(join_kernel(adjoint, shadows), places, tuple(map(params.index, written)))
 
 
-def use_atomic_updates(function: Function, arrays: Collection[Value]) -> None:
-    """Make accumulations into arrays that threads share atomic, in place."""
+def use_atomic_updates(function: Function, arrays: Collection[Value], shared: Collection[Value], axes: int) -> None:
+    """Make accumulations into arrays that threads share atomic, unless no two of them meet at an element; in place."""
     memory = Memory(function)
     roots = {memory.root(array) for array in arrays}
+    own = exclusive_accumulations(function, shared, axes)
     for instr in function.instrs():
-        if instr.op is ops.accumulate and memory.root(instr.args[0]) in roots:
+        if instr.op is ops.accumulate and memory.root(instr.args[0]) in roots and instr not in own:
             instr.op = ops.atomic_add
 
 

@@ -43,7 +43,8 @@ def adjoint_kernel(kernel: Any, *, active: str | Sequence[str] | None = None) ->
     TypeError
         If `kernel` is not a function; at a launch, for too few arguments, or arrays of the host.
     ValueError
-        If the kernel has no such parameter; at a launch, if a shadow has another shape, or if arrays share memory and one of them is written to.
+        If the kernel has no such parameter; at a launch, if a shadow has another shape, or if arrays share memory and
+        one of them is written to.
     MemoryError
         At a launch, if the records of all threads, or shared memory, do not fit.
     DifferentiationError

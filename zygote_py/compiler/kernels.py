@@ -92,8 +92,11 @@ def compile_kernel(
     options: Mapping[str, object],
     argument_types: tuple[Type, ...],
     names: Collection[str] | None,
+    axes: int = 3,
 ) -> KernelCode:
-    """Run all stages for one signature. `names` are the active parameters: by default all arrays of floats.
+    """Run all stages for one signature, and grids with as many axes.
+
+    `names` are the active parameters: by default all arrays of floats.
 
     Raises DifferentiationError, also for what a device cannot do.
     """
@@ -119,7 +122,6 @@ def compile_kernel(
     joint, params = made.function, list(made.function.params)
     of = {number: params[place] for number, place in made.shadows.items()}
     numbers = {*made.written, *made.shadows.values()}
-    use_atomic_updates(joint, [params[number] for number in numbers])
     joint.params = [
         *(each for number in range(count) for each in (params[number], *([of[number]] if number in active else []))),
         *params[count:start],
@@ -128,6 +130,8 @@ def compile_kernel(
     ]
     name_apart(joint.params)
     finish(joint)
+    in_blocks = [*params[start : start + len(shared)], *(of[number] for number in own)]
+    use_atomic_updates(joint, [params[number] for number in numbers], in_blocks, axes)
     placed = place_records(joint, [params[number] for number in numbers])
     give_shared(joint, [(each, params[start + n], of.get(start + n)) for n, each in enumerate(shared)])
     if placed.records:
