@@ -13,8 +13,9 @@ if the order of the iterations does not matter to the reverse sweep, which is th
 * the adjoints that enter the reversed loop are known before the loop: constants, seeds, and values computed from
   them and from earlier values; here `ds`;
 * the adjoints that its iterations pass on to each other are sums that each adds to; here `dw`;
-* memory that the loop writes to is private to an iteration (`privatization.py`), and to the shadows of other memory
-  the reverse only adds; nothing is written to that memory later, so nothing consumes these shadows meanwhile.
+* memory that the loop writes to is private to an iteration (`privatization.py`), or each iteration has elements of its
+  own whose shadows are given (`stepwise.py`), and to the shadows of other memory the reverse only adds; nothing is
+  written to that memory later, so nothing consumes these shadows meanwhile.
 
 Immediate loops may be nested. `ImmediateLoops.find` selects the loops; `reverse_at_once` changes the graph of the two
 sweeps.
@@ -23,9 +24,10 @@ sweeps.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from zygote_py.adjoints.analysis import Private, allocated_in, written_in
+from zygote_py.adjoints.reverse.stepwise import Stepwise
 from zygote_py.ir import (
     Alpha,
     Block,
@@ -77,6 +79,7 @@ class ImmediateLoops:
 
     `mirrored` maps each reverse block to its forward block, `active` are the roots that have shadows, `values` maps the
     primal's values to those of the forward sweep, and `lifted` contains the reverse instructions that were moved there.
+    `given` are the roots whose shadows the caller has given.
     """
 
     def __init__(
@@ -89,6 +92,7 @@ class ImmediateLoops:
         values: Mapping[Value, Value],
         lifted: Mapping[Value, Instr],
         memory: Memory,
+        given: Collection[Value] = (),
     ) -> None:
         self._forward = forward
         self._reverse = reverse
@@ -99,6 +103,7 @@ class ImmediateLoops:
         self._lifted = lifted
         self._memory = memory
         self._private = Private(forward, nest, memory)
+        self._stepwise = Stepwise(forward, memory, given)
         self._preds = predecessors(reverse)
         self._home = definitions(reverse)
         self._forward_home = definitions(forward)
@@ -109,7 +114,7 @@ class ImmediateLoops:
         found: dict[Loop, Immediate] = {}
         for loop in self._nest.loops:
             if loop.parent is None or loop.parent in found:
-                has_calls = any(isinstance(i.op, Routine) for block in loop.order for i in block.instrs)
+                has_calls = any(_is_apart(instr) for block in loop.order for instr in block.instrs)
                 candidate = None if has_calls else self._shape(loop)
                 if candidate is not None and self._only_adds(candidate) and self._memory_is_apart(loop, set(found)):
                     found[loop] = candidate
@@ -216,10 +221,15 @@ class ImmediateLoops:
     def _memory_is_apart(self, loop: Loop, around: set[Loop]) -> bool:
         written = written_in(loop.order, self._memory) & self._active
         made = allocated_in(loop.order, self._memory) & self._active
-        private = {root for root in written | made if self._private.is_private(root, loop)}
+        after = self._blocks_after(loop, around)
+        private = {
+            root
+            for root in written | made
+            if self._private.is_private(root, loop) or self._stepwise.is_stepwise(root, loop, after)
+        }
         if (written | made) - private:
             return False
-        later = written_in(self._blocks_after(loop, around), self._memory)
+        later = written_in(after, self._memory)
         read = {
             root
             for block in loop.order
@@ -315,6 +325,11 @@ class ImmediateLoops:
         if not isinstance(operand, Instr) or operand not in self._home or operand in self._lifted:
             return operand
         return operand if self._is_of(self._home[operand], it) else known(operand)
+
+
+def _is_apart(instr: Instr) -> bool:
+    """Return whether an instruction is reversed by code that belongs to the whole reverse sweep."""
+    return isinstance(instr.op, Routine) or instr.op is ops.barrier
 
 
 def without(nest: LoopNest, removed: set[Loop]) -> LoopNest:

@@ -223,6 +223,7 @@ class _Join:
             self.forward.values,
             self.lifted,
             self.memory,
+            [] if self.alone else [root for root in self.active if self.memory.seen_outside(root)],
         )
         self.immediate = self.finder.find() if self.together else []
         for loop in self.nest.loops:
