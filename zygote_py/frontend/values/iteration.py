@@ -32,7 +32,9 @@ def counter_of(iteration: Iteration, emit: Emitter) -> Counter:
         counter = counter_of(iteration.part, emit)
         return replace(counter, stop=iteration.marked(counter.stop, emit))
     if isinstance(iteration, OverRange) and iteration.constant_step:
-        return Counter(iteration.start, iteration.stop, iteration.constant_step, iteration.type)
+        kind = INT if iteration.type == types.int32 else iteration.type  # loops that count so have a known length
+        bounds = emit.cast(iteration.start, kind), emit.cast(iteration.stop, kind)
+        return Counter(*bounds, iteration.constant_step, kind)
     return Counter(ZERO, iteration.length(emit), 1, INT)
 
 
@@ -41,7 +43,7 @@ def element_of(iteration: Iteration, counter: Operand, emit: Emitter) -> Lowered
     if isinstance(iteration, OverCheckpointed):
         return element_of(iteration.part, counter, emit)
     if isinstance(iteration, OverRange) and iteration.constant_step:
-        return LoweredValue(iteration.type, (counter,))
+        return LoweredValue(iteration.type, (emit.cast(counter, iteration.type),))
     return iteration.at(counter, emit)
 
 
