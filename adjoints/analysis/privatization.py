@@ -150,6 +150,7 @@ def allocated_in(blocks: Iterable[Block], memory: Memory) -> set[Value]:
 
 
 def written_in(blocks: Iterable[Block], memory: Memory) -> set[Value]:
-    """Return the roots of the memory that the blocks write to."""
-    found = (memory.root(target) for block in blocks for instr in block.instrs for target in writes(instr))
+    """Return the roots of the memory that the blocks write to; others do at a barrier, where they run them."""
+    instrs = (instr for block in blocks for instr in block.instrs if ops.of(instr.op).role is not Role.BARRIER)
+    found = (memory.root(target) for instr in instrs for target in writes(instr))
     return {root for root in found if root is not None}

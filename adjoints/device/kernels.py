@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from numba import types
@@ -49,8 +49,10 @@ from zygote_py.ir import (
     inserting,
     loop_nest,
     ops,
+    reads,
     replace_uses,
     uses,
+    writes,
     zero,
 )
 from zygote_py.ir.lazy_dataclass import dataclass
@@ -158,8 +160,13 @@ class KernelAdjoint:
     written: tuple[int, ...]
 
 
-def adjoint_of_kernel(primal: Function, active: Sequence[int]) -> KernelAdjoint:
-    """Return the joint function of a kernel in canonical form, with the shadows of the `active` parameters: arrays."""
+def adjoint_of_kernel(
+    primal: Function, active: Sequence[int], shared: Mapping[int, Shared], threads: tuple[int, ...]
+) -> KernelAdjoint:
+    """Return the joint function of a kernel in canonical form, with the shadows of the `active` parameters: arrays.
+
+    Of these, `shared` are in shared memory; `threads` are how many a block has, along each axis.
+    """
     expose_results(primal)
     memory = Memory(primal)
     params = list(primal.params)
@@ -173,7 +180,50 @@ def adjoint_of_kernel(primal: Function, active: Sequence[int]) -> KernelAdjoint:
     adjoint = make_adjoint(Prepared(primal, activity, shadows, {}, kept, (), {}, True, left_out))
     check_after("differentiate", primal, adjoint)
     places = {number: primal.params.index(shadows[params[number]]) for number in active}  # type: ignore[arg-type]
-    return KernelAdjoint(join_kernel(adjoint, shadows), places, tuple(map(params.index, written)))
+    covering = _covering(primal, {params[number]: each for number, each in shared.items()}, threads)
+    return KernelAdjoint(join_kernel(adjoint, shadows, covering), places, tuple(map(params.index, written)))
+
+
+def _covering(function: Function, shared: Mapping[Param, Shared], threads: tuple[int, ...]) -> dict[Instr, Value]:
+    """Return the stores by which the threads of a block, each by its own, set all elements of an array."""
+
+    def axis_of(index: Operand) -> int | None:
+        while isinstance(index, Instr) and index.op in (int, np.int64):
+            index = index.args[0]
+        match index:
+            case Instr(op=ops.thread_index, args=(Const(value=int(axis)),)):
+                return axis
+            case _:
+                return None
+
+    found: dict[Instr, Value] = {}
+    for instr in function.instrs():
+        array = instr.args[0] if instr.op is ops.setitem else None
+        if not isinstance(array, Param) or array not in shared:
+            continue
+        axes = [axis_of(index) for index in instr.args[2:]]
+        lengths = shared[array].lengths
+        of_axes = {axis: length for axis, length in zip(axes, lengths, strict=True) if axis is not None}
+        if len(of_axes) == len(lengths) and all(threads[axis] >= length > 0 for axis, length in of_axes.items()):
+            found[instr] = array
+    return found
+
+
+def drop_barriers(function: Function) -> None:
+    """Remove barriers between which no memory that threads share is accessed, but for the first; in place."""
+    for block in function.blocks:
+        kept: list[Instr] = []
+        waits: Instr | None = None
+        for instr in block.instrs:
+            if instr.op is ops.barrier:
+                if waits is not None:
+                    waits.args = tuple(dict.fromkeys((*waits.args, *instr.args)))
+                    continue
+                waits = instr
+            elif reads(instr) or writes(instr):
+                waits = None
+            kept.append(instr)
+        block.instrs = kept
 
 
 def use_atomic_updates(function: Function, arrays: Collection[Value], shared: Collection[Value], axes: int) -> None:

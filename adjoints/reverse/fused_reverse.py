@@ -13,9 +13,9 @@ if the order of the iterations does not matter to the reverse sweep, which is th
 * the adjoints that enter the reversed loop are known before the loop: constants, seeds, and values computed from
   them and from earlier values; here `ds`;
 * the adjoints that its iterations pass on to each other are sums that each adds to; here `dw`;
-* memory that the loop writes to is private to an iteration (`privatization.py`), or each iteration has elements of its
-  own whose shadows are given (`stepwise.py`), and to the shadows of other memory the reverse only adds; nothing is
-  written to that memory later, so nothing consumes these shadows meanwhile.
+* memory that the loop writes to is private to an iteration (`privatization.py`, or `covered.py` for that of the threads
+  of a block), or each iteration has elements of its own whose shadows are given (`stepwise.py`), and to the shadows of
+  other memory the reverse only adds; nothing is written to that memory later, so nothing consumes these shadows.
 
 Immediate loops may be nested. `ImmediateLoops.find` selects the loops; `reverse_at_once` changes the graph of the two
 sweeps.
@@ -24,14 +24,19 @@ sweeps.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
+
+from numba import types
 
 from zygote_py.adjoints.analysis import Private, allocated_in, written_in
+from zygote_py.adjoints.reverse.covered import Covered
 from zygote_py.adjoints.reverse.stepwise import Stepwise
+from zygote_py.adjoints.reverse.trip_counts import is_zero
 from zygote_py.ir import (
     Alpha,
     Block,
     Branch,
+    Builder,
     CameFrom,
     Const,
     Function,
@@ -62,6 +67,17 @@ from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops import Effect
 
 
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What is known of the arrays whose shadows are given: each shadow, by root, and the stores that cover arrays.
+
+    The threads of a block that run such a store, each its own, set all elements of an array (see `covered.py`).
+    """
+
+    shadows: Mapping[Value, Value]
+    covering: Mapping[Instr, Value]
+
+
 @dataclass(frozen=True, eq=False)
 class Immediate:
     """A loop to reverse immediately. Reverse blocks: `header`, `last` (of the latch), `first`, and the two outside."""
@@ -79,7 +95,7 @@ class ImmediateLoops:
 
     `mirrored` maps each reverse block to its forward block, `active` are the roots that have shadows, `values` maps the
     primal's values to those of the forward sweep, and `lifted` contains the reverse instructions that were moved there.
-    `given` are the roots whose shadows the caller has given.
+    `given` says what is known of shadows that the caller has given.
     """
 
     def __init__(
@@ -92,7 +108,7 @@ class ImmediateLoops:
         values: Mapping[Value, Value],
         lifted: Mapping[Value, Instr],
         memory: Memory,
-        given: Collection[Value] = (),
+        given: Given | None = None,
     ) -> None:
         self._forward = forward
         self._reverse = reverse
@@ -103,7 +119,9 @@ class ImmediateLoops:
         self._lifted = lifted
         self._memory = memory
         self._private = Private(forward, nest, memory)
-        self._stepwise = Stepwise(forward, memory, given)
+        self._given = given
+        self._stepwise = Stepwise(forward, memory, () if given is None else given.shadows)
+        self._covered = Covered(forward, nest, memory, {} if given is None else given.covering)
         self._preds = predecessors(reverse)
         self._home = definitions(reverse)
         self._forward_home = definitions(forward)
@@ -114,7 +132,7 @@ class ImmediateLoops:
         found: dict[Loop, Immediate] = {}
         for loop in self._nest.loops:
             if loop.parent is None or loop.parent in found:
-                has_calls = any(_is_apart(instr) for block in loop.order for instr in block.instrs)
+                has_calls = any(isinstance(i.op, Routine) for block in loop.order for i in block.instrs)
                 candidate = None if has_calls else self._shape(loop)
                 if candidate is not None and self._only_adds(candidate) and self._memory_is_apart(loop, set(found)):
                     found[loop] = candidate
@@ -199,11 +217,56 @@ class ImmediateLoops:
             case Instr() if operand in self._lifted:
                 return self._can_be_before(self._lifted[operand], preheader)
             case Instr() if operand in self._home:
-                return effect(operand) is Effect.PURE and all(self._is_known(arg, loop) for arg in operand.args)
+                is_known = effect(operand) is Effect.PURE or self._is_seed(operand, preheader)
+                return is_known and all(self._is_known(arg, loop) for arg in operand.args)
             case Phi() if operand in self._home:
-                return False
+                return self._seed_or_zero(operand, loop) is not None
             case _:
                 return True
+
+    def _is_seed(self, read: Instr, preheader: Block) -> bool:
+        """Return whether an element of a given shadow is what it was before a loop: one that is stored once, later."""
+        if self._given is None or read.op is not ops.getitem or not isinstance(read.origin, Instr):
+            return False
+        store = self._values[read.origin]
+        shadow = read.args[0]
+        root = self._memory.root(store.args[0]) if isinstance(store, Instr) and store.op is ops.setitem else None
+        if (
+            root is None
+            or not isinstance(shadow, Alpha)
+            or self._values[shadow.value] is not self._given.shadows.get(root)
+        ):
+            return False
+        later = list(reach([preheader], lambda block: block.successors))
+        return self._stepwise.is_stored_last(root, store, later)
+
+    def _seed_or_zero(self, phi: Phi, loop: Loop) -> tuple[list[tuple[Operand, bool]], Instr] | None:
+        """Return an element of a given shadow, and the conditions under which a phi is that, and else 0.
+
+        They are those under which the element was stored, and must be known before the loop, too.
+        """
+        above = self._mirrored.get(self._home[phi])
+        found = [(block, each) for block, each in phi.incoming.items() if not is_zero(each)]
+        if self._given is None or above is None or not isinstance(above.terminator, Branch) or len(found) != 1:
+            return None
+        ((pred, operand),) = found
+        stored, branch, tree = self._mirrored.get(pred), above.terminator, self._nest.tree
+        (preheader,) = loop.entering
+        if stored is None or any(each.header is above for each in self._nest.loops):
+            return None
+        is_then = tree.dominates(branch.then, stored)
+        if not is_then and not tree.dominates(branch.orelse, stored):
+            return None
+        if not self._can_be_before(branch.condition, preheader) or not isinstance(operand, Instr | Phi):
+            return None
+        if operand not in self._home or operand in self._lifted:
+            return None
+        if isinstance(operand, Phi):
+            inner = self._seed_or_zero(operand, loop)
+        else:
+            is_known = self._is_seed(operand, preheader) and all(self._is_known(arg, loop) for arg in operand.args)
+            inner = ([], operand) if is_known else None
+        return inner and ([(branch.condition, is_then), *inner[0]], inner[1])
 
     def _is_before(self, value: Operand, block: Block) -> bool:
         home = self._forward_home.get(value) if isinstance(value, Value) else None
@@ -225,7 +288,9 @@ class ImmediateLoops:
         private = {
             root
             for root in written | made
-            if self._private.is_private(root, loop) or self._stepwise.is_stepwise(root, loop, after)
+            if self._private.is_private(root, loop)
+            or self._stepwise.is_stepwise(root, loop, after)
+            or self._covered.is_private(root, loop)
         }
         if (written | made) - private:
             return False
@@ -234,6 +299,7 @@ class ImmediateLoops:
             root
             for block in loop.order
             for instr in block.instrs
+            if instr.op is not ops.barrier
             for arg in reads(instr)
             if (root := self._memory.root(arg)) is not None
         }
@@ -266,6 +332,9 @@ class ImmediateLoops:
                 phi.incoming[it.first] = phi.incoming.pop(latch)
         replace_uses(self._reverse, totals)
         replace_uses(self._forward, totals)
+        waits = [instr for block in loop.order for instr in block.instrs if instr.op is ops.barrier]
+        if waits:  # the next iteration may overwrite what other threads still read in the reverse of this one
+            it.first.instrs.append(waits[-1].copy(with_origin=False))
         latch.terminator = Jump(it.last)
         rename_incoming(it.last, it.header, latch)
         it.first.terminator = Jump(loop.header)
@@ -307,6 +376,10 @@ class ImmediateLoops:
                     return before(self._values[value])
                 case Instr() if operand in self._lifted:
                     return before(self._lifted[operand])
+                case Phi() if operand in self._home:
+                    if operand not in copies:
+                        copies[operand] = guarded(operand)
+                    return copies[operand]
                 case Instr() if operand in self._home:
                     if operand not in copies:
                         copies[operand] = copy = operand.copy(tuple(map(known, operand.args)))
@@ -315,6 +388,21 @@ class ImmediateLoops:
                 case _:
                     return operand
 
+        def guarded(phi: Phi) -> Operand:
+            """Return an element of a given shadow if it was stored, and else 0."""
+            made = self._seed_or_zero(phi, it.loop)
+            assert made is not None
+            conditions, read = made
+            whole: Operand | None = None
+            for condition, holds in conditions:
+                one = before(condition)
+                b = Builder(preheader)
+                one = one if holds else b.call(operator.not_, one, type=types.boolean)
+                whole = one if whole is None else b.call(operator.and_, whole, one, type=types.boolean)
+            assert whole is not None
+            shadow, *index = map(known, read.args)
+            return Builder(preheader).call(ops.element_if, shadow, whole, *index, type=read.type, hint=phi.hint)
+
         for block in blocks:
             for instr in block.instrs:
                 instr.args = tuple(self._entering(arg, it, known) for arg in instr.args)
@@ -322,14 +410,10 @@ class ImmediateLoops:
                 phi.incoming = {pred: self._entering(arg, it, known) for pred, arg in phi.incoming.items()}
 
     def _entering(self, operand: Operand, it: Immediate, known: Callable[[Operand], Operand]) -> Operand:
-        if not isinstance(operand, Instr) or operand not in self._home or operand in self._lifted:
+        if not isinstance(operand, Instr | Phi) or operand not in self._home or operand in self._lifted:
             return operand
-        return operand if self._is_of(self._home[operand], it) else known(operand)
-
-
-def _is_apart(instr: Instr) -> bool:
-    """Return whether an instruction is reversed by code that belongs to the whole reverse sweep."""
-    return isinstance(instr.op, Routine) or instr.op is ops.barrier
+        home = self._home[operand]
+        return operand if home is it.header or self._is_of(home, it) else known(operand)
 
 
 def without(nest: LoopNest, removed: set[Loop]) -> LoopNest:

@@ -23,7 +23,7 @@ import numpy as np
 from numba import types
 
 from zygote_py.adjoints.reverse.alphas import Alphas, Sweeps
-from zygote_py.adjoints.reverse.fused_reverse import ImmediateLoops, without
+from zygote_py.adjoints.reverse.fused_reverse import Given, ImmediateLoops, without
 from zygote_py.adjoints.reverse.plan import Plan
 from zygote_py.adjoints.reverse.rewinding import Rewinding, Write
 from zygote_py.adjoints.reverse.split import Halves, split
@@ -43,6 +43,7 @@ from zygote_py.ir import (
     Loop,
     Memory,
     Operand,
+    Param,
     Phi,
     Return,
     SSABuilder,
@@ -101,12 +102,13 @@ def join_halves(adjoint: Function, shadows: Mapping[Value, Value], wrt: Collecti
     return split(made.joint, last, made.reverse.function.entry, made.reverse.function.params), value
 
 
-def join_kernel(adjoint: Function, shadows: Mapping[Value, Value]) -> Function:
+def join_kernel(adjoint: Function, shadows: Mapping[Value, Value], covering: Mapping[Instr, Value]) -> Function:
     """Make the joint function of the threads of a device, which add to shadows that they are given; it returns nothing.
 
-    Other threads see the memory that is given, so that the reverse sweep rewinds none of it.
+    Other threads see the memory that is given, so that the reverse sweep rewinds none of it. `covering` are stores by
+    which the threads of a block, each by its own, set all elements of an array.
     """
-    made = _Join(adjoint, shadows, alone=False)
+    made = _Join(adjoint, shadows, covering=covering)
     made.build()
     for _, end in made.reverse.function.returns():
         end.args = (NONE,)
@@ -117,13 +119,17 @@ def join_kernel(adjoint: Function, shadows: Mapping[Value, Value]) -> Function:
 
 class _Join:
     def __init__(
-        self, adjoint: Function, shadows: Mapping[Value, Value], together: bool = True, alone: bool = True
+        self,
+        adjoint: Function,
+        shadows: Mapping[Value, Value],
+        together: bool = True,
+        covering: Mapping[Instr, Value] | None = None,
     ) -> None:
         if adjoint.primal is None:
             raise InternalError("joint: an adjoint without its primal")
         primal = adjoint.primal
         self.together = together  # so that loops may be reversed during the forward sweep
-        self.alone = alone  # so that memory may be rewound that is seen outside
+        self.covering = covering  # of the threads of a device; None for a function
         self.shadows = shadows
         self.forward: Clone = clone(primal)
         self.reverse: Clone = clone(adjoint)
@@ -162,7 +168,7 @@ class _Join:
         self._read_totals(totals)
         index = self._count_down(questions)
         mirrors = {block: reverse for reverse, block in self.mirrored.items()}
-        own = [root for root in self.active if self.alone or not self.memory.seen_outside(root)]
+        own = [root for root in self.active if self.covering is None or not self.memory.seen_outside(root)]
         self.rewinding = Rewinding(forward, self.nest, self.memory, own, mirrors)
         plan = Plan(self.nest, self.home, frozenset(self.lifted.values()), self.memory, immediate, self.rewinding)
         sweeps = Sweeps(
@@ -223,7 +229,7 @@ class _Join:
             self.forward.values,
             self.lifted,
             self.memory,
-            [] if self.alone else [root for root in self.active if self.memory.seen_outside(root)],
+            self._given(),
         )
         self.immediate = self.finder.find() if self.together else []
         for loop in self.nest.loops:
@@ -232,6 +238,18 @@ class _Join:
         if loops:
             self.nest = without(self.nest, loops)
         return loops
+
+    def _given(self) -> Given | None:
+        """Return what is known of shadows that are given."""
+        if self.covering is None:
+            return None
+        shadows = {
+            root: self.forward.values[shadow]
+            for value, shadow in self.shadows.items()
+            if isinstance(value, Param) and (root := self.memory.root(self.forward.values[value])) is not None
+        }
+        covering = {self.forward.values[store]: self.forward.values[array] for store, array in self.covering.items()}
+        return Given(shadows, covering)  # type: ignore[arg-type]
 
     def _needs_no_adjoint(self, instr: Instr) -> bool:
         is_value = instr.origin is not None and effect(instr) is ops.Effect.PURE and not has_memory(instr.type)

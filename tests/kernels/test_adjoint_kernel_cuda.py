@@ -197,6 +197,79 @@ def test_tiles_of_a_product_of_matrices():
     check(product, ((2, 2), (TILE, TILE)), [some(5, 4), some(4, 6), some(5, 6)], product_model)
 
 
+def test_tiles_are_reversed_at_once_if_each_round_fills_them():
+    types = ", ".join(["f64[:, ::1]"] * 6)
+    text = adjoint_kernel(product).source(types, threads=(TILE, TILE))
+    assert "record" not in text
+    assert "record" in adjoint_kernel(product).source(types, threads=(TILE, 2))  # some elements are not filled
+
+
+@cuda.jit
+def forces(x, m, out, n):
+    sx, sm = cuda.shared.array(4, float64), cuda.shared.array(4, float64)
+    i, t = cuda.grid(1), cuda.threadIdx.x
+    own = x[i] if i < n else 0.0
+    total = 0.0
+    for tile in range(cuda.gridDim.x):
+        j = tile * cuda.blockDim.x + t
+        sx[t] = x[j] if j < n else 0.0
+        sm[t] = m[j] if j < n else 0.0
+        cuda.syncthreads()
+        for k in range(cuda.blockDim.x):
+            d = sx[k] - own
+            total += sm[k] * d / (d * d + 0.5)
+        cuda.syncthreads()
+    if i < n:
+        out[i] = total
+
+
+def forces_model(given):
+    x, m, out, n = given
+    d = x[None, :n] - x[:n, None]
+    padding = -x[:n] / (x[:n] ** 2 + 0.5) * 0.0
+    out[:n] = (m[None, :n] * d / (d * d + 0.5)).sum(1) + padding
+    return [x, m, out, n]
+
+
+@pytest.mark.parametrize("n", [8, 10, 3])
+def test_forces_between_bodies_in_tiles(n):
+    adjoint = check(forces, (3, 4), [some(11), some(11), some(11), n], forces_model)
+    text = adjoint.source("f64[::1], f64[::1], f64[::1], f64[::1], f64[::1], f64[::1], i64", threads=4)
+    assert "record" not in text
+    assert "-1, -1" not in text  # no loop is reversed
+
+
+@cuda.jit
+def passed_between_rounds(x, out):
+    s = cuda.shared.array(4, float64)
+    t = cuda.threadIdx.x
+    s[t] = x[t]
+    cuda.syncthreads()
+    total = 0.0
+    for k in range(3):
+        before = s[(t + k) % 4]
+        cuda.syncthreads()
+        s[t] = before * x[t] + s[t]
+        cuda.syncthreads()
+        total += s[(t + 1) % 4] ** 2
+        cuda.syncthreads()
+    out[t] = total
+
+
+def passed_model(given):
+    x, out = given
+    s, total = x.copy(), 0.0
+    for k in range(3):
+        s = np.roll(s, -k) * x + s
+        total = total + np.roll(s, -1) ** 2
+    out[:] = total
+    return [x, out]
+
+
+def test_values_that_rounds_pass_on_in_shared_memory():
+    check(passed_between_rounds, (1, 4), [some(4), some(4)], passed_model)
+
+
 @cuda.jit
 def tree(x, out):
     s = cuda.shared.array(8, float64)
@@ -426,7 +499,7 @@ def test_what_a_kernel_cannot_do_is_refused_with_its_line():
         assert found.line == kernel.__code__.co_firstlineno + line, str(found)
     refused(returns, some(4), some(4))
     counts = cuda.to_device(np.arange(4))
-    with pytest.raises(TypeError, match="`out` is active and of type .*: only arrays of floats have a shadow"):
+    with pytest.raises(TypeError, match=r"`out` is active and of type .*: only arrays of floats have a shadow"):
         adjoint_kernel(elementwise, active="out")[1, 4](cuda.to_device(some(4)), counts, counts)
     with pytest.raises(ValueError, match="elementwise has no parameter `y`: it has x, out"):
         adjoint_kernel(elementwise, active=("x", "y"))

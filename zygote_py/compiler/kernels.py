@@ -21,6 +21,7 @@ from zygote_py.adjoints.device.arrays import use_own_arrays
 from zygote_py.adjoints.device.kernels import (
     Shared,
     adjoint_of_kernel,
+    drop_barriers,
     give_lane,
     give_shared,
     take_threads,
@@ -93,8 +94,9 @@ def compile_kernel(
     argument_types: tuple[Type, ...],
     names: Collection[str] | None,
     axes: int = 3,
+    threads: tuple[int, int, int] = (1, 1, 1),
 ) -> KernelCode:
-    """Run all stages for one signature, and grids with as many axes.
+    """Run all stages for one signature, and grids with as many axes and `threads` in a block.
 
     `names` are the active parameters: by default all arrays of floats.
 
@@ -118,7 +120,7 @@ def compile_kernel(
     active = _active(primal.params[:count], names)
     start = len(primal.params) - len(shared)
     own = [start + number for number, each in enumerate(shared) if has_shadow(each.type)]
-    made = adjoint_of_kernel(primal, [*active, *own])
+    made = adjoint_of_kernel(primal, [*active, *own], {number: shared[number - start] for number in own}, threads)
     joint, params = made.function, list(made.function.params)
     of = {number: params[place] for number, place in made.shadows.items()}
     numbers = {*made.written, *made.shadows.values()}
@@ -130,6 +132,7 @@ def compile_kernel(
     ]
     name_apart(joint.params)
     finish(joint)
+    drop_barriers(joint)
     in_blocks = [*params[start : start + len(shared)], *(of[number] for number in own)]
     use_atomic_updates(joint, [params[number] for number in numbers], in_blocks, axes)
     placed = place_records(joint, [params[number] for number in numbers])

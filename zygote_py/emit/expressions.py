@@ -173,6 +173,8 @@ class Expressions:
                 return self._subscript(array, index)
             case ops.select, (condition, then, orelse):
                 return ast.IfExp(self.operand(condition), self.operand(then), self.operand(orelse))
+            case ops.element_if, (array, condition, *index):
+                return ast.IfExp(self.operand(condition), self._subscript(array, index), self.zero(instr.type))
             case ops.pick, (index, *items):
                 return ast.Subscript(ast.Tuple([self.operand(item) for item in items]), self.operand(index))
             case ops.dim, (array, axis):

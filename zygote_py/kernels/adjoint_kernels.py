@@ -54,6 +54,12 @@ class _Grid:
         return max((axis for axis, (blocks, threads) in enumerate(both, 1) if blocks * threads > 1), default=1)
 
     @property
+    def kind(self) -> tuple[int, tuple[int, int, int]]:
+        """What a kernel is compiled for: axes, and the threads of a block."""
+        x, y, z = (*self.threads, 1, 1)[:3]
+        return self.axes, (x, y, z)
+
+    @property
     def lanes(self) -> int:
         return math.prod(self.blocks) * math.prod(self.threads)
 
@@ -142,7 +148,7 @@ class AdjointKernel:
         self.active = active
         self._function = numba_adapter.py_func_of_kernel(kernel)
         self._parameters = list(inspect.signature(self._function).parameters)
-        self._made: dict[tuple[tuple[Type, ...], int], _Compiled] = {}
+        self._made: dict[tuple[tuple[Type, ...], int, tuple[int, int, int] | None], _Compiled] = {}
         if unknown := [name for name in active or () if name not in self._parameters]:
             known = ", ".join(self._parameters)
             raise ValueError(f"{self.__name__} has no parameter `{unknown[0]}`: it has {known}")
@@ -163,33 +169,38 @@ class AdjointKernel:
         """Refuse a call without a grid."""
         raise TypeError(f"launch the adjoint of a kernel on a grid: {self.__name__}[blocks, threads](...)")
 
-    def source(self, *args: Any, axes: int = 1) -> str:
+    def source(self, *args: Any, threads: int | tuple[int, ...] = 128) -> str:
         """Return the text of the kernel for arguments, or their Numba types, as at a launch, shadows among them.
 
-        `axes` is how many axes blocks and the grid have, here and below.
+        `threads` is how many a block has, along one to three axes, here and below.
         """
-        made, _ = self._inspected(args, axes)
+        made, _ = self._inspected(args, threads)
         lengths = made.code.lengths
         return "\n\n".join([made.code.emitted.source, *([] if lengths is None else [lengths.source])])
 
-    def inspect_ptx(self, *args: Any, capability: tuple[int, int] = (9, 0), axes: int = 1) -> str:
+    def inspect_ptx(
+        self, *args: Any, capability: tuple[int, int] = (9, 0), threads: int | tuple[int, ...] = 128
+    ) -> str:
         """Return the PTX for arguments, or their types, and a compute capability. No device is needed."""
-        made, kinds = self._inspected(args, axes)
+        made, kinds = self._inspected(args, threads)
         return launch.ptx(made.kernel, made_kinds(made, kinds), capability)
 
-    def inspect_sass(self, *args: Any, capability: tuple[int, int] = (9, 0), axes: int = 1) -> str:
+    def inspect_sass(
+        self, *args: Any, capability: tuple[int, int] = (9, 0), threads: int | tuple[int, ...] = 128
+    ) -> str:
         """Return the machine code, as text, for arguments, or their types. No device is needed.
 
         Raises ImportError if the assembler of CUDA is not installed (`nvidia-cuda-nvcc`).
         """
-        made, kinds = self._inspected(args, axes)
+        made, kinds = self._inspected(args, threads)
         return launch.sass(made.kernel, made_kinds(made, kinds), capability)
 
-    def _inspected(self, args: tuple[Any, ...], axes: int) -> tuple[_Compiled, list[Type]]:
+    def _inspected(self, args: tuple[Any, ...], threads: int | tuple[int, ...]) -> tuple[_Compiled, list[Type]]:
+        grid = _Grid((2,) * len(_axes(threads, "threads")), _axes(threads, "threads"), 0, 0)
         given = parse_types(args[0]) if len(args) == 1 and isinstance(args[0], str) else args
         kinds = [each if isinstance(each, types.Type) else launch.type_of(each) for each in given]
         own = self._own(kinds, kinds)
-        return self._for(tuple(kinds[place] for place, _ in own), axes), list(kinds)
+        return self._for(tuple(kinds[place] for place, _ in own), grid.kind), list(kinds)
 
     def _own(self, args: Sequence[Any], kinds: Sequence[Type]) -> list[tuple[int, int | None]]:
         """Return the places of the arguments and of their shadows, None for those without."""
@@ -215,21 +226,23 @@ class AdjointKernel:
             )
         return found
 
-    def _for(self, kinds: tuple[Type, ...], axes: int) -> _Compiled:
-        if (kinds, axes) not in self._made:
+    def _for(self, kinds: tuple[Type, ...], of: tuple[int, tuple[int, int, int]]) -> _Compiled:
+        axes, threads = of
+        if (known := self._made.get((kinds, axes, None)) or self._made.get((kinds, axes, threads))) is None:
             with numba_adapter.COMPILER_LOCK:
                 function, options = numba_adapter.read_kernel(self.kernel)
-                code = compile_kernel(function, options, kinds, self.active, axes)
+                code = compile_kernel(function, options, kinds, self.active, axes, threads)
                 static = sum(each.bytes for each in code.shared) + sum(each.bytes for each in code.shadows_of_shared)
                 if static > _MOST_SHARED:
                     raise MemoryError(
                         f"the arrays of {self.__name__} in shared memory, and their shadows, take {static:,} bytes; a "
                         f"block has {_MOST_SHARED:,}: make them smaller"
                     )
-                self._made[kinds, axes] = _Compiled(code, self._parameters)
-        return self._made[kinds, axes]
+                known = _Compiled(code, self._parameters)
+                self._made[kinds, axes, threads if code.shared else None] = known
+        return known
 
-    def _prepared(self, args: Sequence[Any], axes: int) -> _Compiled:
+    def _prepared(self, args: Sequence[Any], grid: _Grid) -> _Compiled:
         """Return what is compiled for arguments. Raises TypeError or ValueError for those that do not fit."""
         for number, each in enumerate(args):
             if isinstance(each, np.ndarray) and each.ndim and not launch.is_device_array(each):
@@ -242,7 +255,7 @@ class AdjointKernel:
         for name, (place, shadow) in zip(self._parameters, own, strict=True):
             if shadow is not None:
                 self._check_shadow(name, args[place], args[shadow])
-        made = self._for(tuple(kinds[place] for place, _ in own), axes)
+        made = self._for(tuple(kinds[place] for place, _ in own), grid.kind)
         self._check_apart(args, own, made.code.written)
         return made
 
@@ -283,12 +296,12 @@ class Launcher:
 
     def __call__(self, *args: Any) -> None:
         """Run the kernel and its adjoint: add to the shadows of what it reads, consume those of what it overwrites."""
-        made = self._adjoint._prepared(args, self._grid.axes)
+        made = self._adjoint._prepared(args, self._grid)
         made.run(self._grid, self._shared_bytes(made), args)
 
     def record_bytes(self, *args: Any) -> int:
         """Return how many bytes the records of a launch with these arguments take in global memory."""
-        made = self._adjoint._prepared(args, self._grid.axes)
+        made = self._adjoint._prepared(args, self._grid)
         lengths = made.lengths(self._grid, [*args, *made.captured_on(self._grid.stream)])
         return self._grid.lanes * made.workspaces.bytes_of_lane(lengths)
 
