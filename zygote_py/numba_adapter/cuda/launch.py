@@ -163,7 +163,7 @@ def ptx(kernel: Any, kinds: tuple[Any, ...], capability: tuple[int, int]) -> str
 
 def sass(kernel: Any, kinds: tuple[Any, ...], capability: tuple[int, int]) -> str:
     """Return the machine code of a kernel, disassembled. No device is needed. Raises ImportError without the tools."""
-    assembler, disassembler = _tool("ptxas"), _tool("nvdisasm")
+    assembler, disassembler = tool("ptxas"), tool("nvdisasm")
     text = ptx(kernel, kinds, capability)
     registers = getattr(kernel, "targetoptions", {}).get("max_registers")
     more = [] if registers is None else [f"-maxrregcount={registers}"]
@@ -175,7 +175,7 @@ def sass(kernel: Any, kinds: tuple[Any, ...], capability: tuple[int, int]) -> st
         return subprocess.run([disassembler, "-c", code], check=True, capture_output=True, text=True).stdout
 
 
-def _tool(name: str) -> str:
+def tool(name: str) -> str:
     """Return the path of a tool of CUDA: in the environment of Python, where the wheels put it, or on the path."""
     folders = [Path(each) / "nvidia" for each in sys.path]
     found = [path for folder in folders if folder.is_dir() for path in folder.glob(f"*/bin/{name}")]
