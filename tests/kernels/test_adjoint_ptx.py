@@ -1,6 +1,7 @@
 """Adjoint kernels compiled without a device, and assembled by `ptxas`, whose figures are compared with the kernel's.
 
-`python -m tests.kernels.test_adjoint_ptx` prints the figures and writes them to ptxas.json.
+`pytest --native tests/kernels/test_adjoint_ptx.py`, since the code has to be optimised for that; `python -m
+tests.kernels.test_adjoint_ptx` prints the figures and writes them to ptxas.json.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from zygote_py import adjoint_kernel
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 if config.ENABLE_CUDASIM:
     pytest.skip("the simulator does not compile", allow_module_level=True)
+if int(config.OPT) == 0:
+    pytest.skip("without --native, nothing is optimised", allow_module_level=True)
 
 from tests.kernels import test_adjoint_kernel_cuda as kernels
 from zygote_py.numba_adapter.cuda import launch
