@@ -86,6 +86,7 @@ from .core import (
     Type as Type,
     Undef as Undef,
     Value as Value,
+    is_zero as is_zero,
     predecessors as predecessors,
     zero as zero,
     zero_key as zero_key,

@@ -152,6 +152,11 @@ def zero_key(type: Type) -> Const | None:
             return None
 
 
+def is_zero(operand: Operand) -> bool:
+    """Return whether an operand is the constant 0."""
+    return isinstance(operand, Const) and operand.value == 0
+
+
 def zero(type: Type) -> Const:
     """Return the zero of a number type; False for booleans."""
     match type:

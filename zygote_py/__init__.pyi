@@ -1,7 +1,6 @@
 """The public names, and the modules that define them; each is imported when it is first used."""
 
 from .adjoints.errors import DifferentiationError as DifferentiationError
-from .api.adjoint_kernel import adjoint_kernel as adjoint_kernel
 from .api.compilation import compile as compile
 from .api.custom_rules import (
     adjoint as adjoint,
@@ -28,6 +27,7 @@ from .api.gradient import (
 from .api.gradient_check import GradientReport as GradientReport, check_gradient as check_gradient
 from .api.implicit import implicit as implicit
 from .api.inverses import check_inverse as check_inverse, inverse as inverse
+from .api.kernels import adjoint_kernel as adjoint_kernel, vectorize as vectorize
 from .api.scipy import (
     ScipyEquations as ScipyEquations,
     ScipyObjective as ScipyObjective,
@@ -39,7 +39,6 @@ from .api.scipy import (
     scipy_root as scipy_root,
 )
 from .api.sparse import SparseHessian as SparseHessian, SparseJacobian as SparseJacobian
-from .api.vectorize import vectorize as vectorize
 from .numba_adapter.target.checkpoints import checkpoint as checkpoint, checkpointed as checkpointed
 from .runtime.compiled_function import DerivativeFunction as DerivativeFunction
 from .runtime.pullbacks import Pullback as Pullback, pullback as pullback

@@ -48,7 +48,6 @@ from zygote_py.adjoints.analysis import (
 )
 from zygote_py.adjoints.reverse.calls import Call
 from zygote_py.adjoints.reverse.guards import Guards
-from zygote_py.adjoints.reverse.trip_counts import is_zero
 from zygote_py.adjoints.rules import expand, rule_for
 from zygote_py.adjoints.rules.formulas.expand import CASTS
 from zygote_py.adjoints.rules.formulas.opaque import OpaqueRule, opaque_for
@@ -72,6 +71,7 @@ from zygote_py.ir import (
     Value,
     components_of,
     dominator_tree,
+    is_zero,
     items_of,
     items_read,
     ops,

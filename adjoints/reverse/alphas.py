@@ -25,7 +25,7 @@ from dataclasses import field
 from numba import types
 
 from zygote_py.adjoints.reverse.plan import Demand, Plan, Strategy
-from zygote_py.adjoints.reverse.trip_counts import INDEX, Trip, cannot_be_negative, hoist, is_zero
+from zygote_py.adjoints.reverse.trip_counts import INDEX, Trip, cannot_be_negative, hoist
 from zygote_py.ir import (
     Block,
     Const,
@@ -39,6 +39,7 @@ from zygote_py.ir import (
     Type,
     Undef,
     Value,
+    is_zero,
     ops,
     reach,
     zero,

@@ -23,7 +23,7 @@ import numpy as np
 from numba import types
 
 from zygote_py.adjoints.reverse.alphas import Alphas, Sweeps
-from zygote_py.adjoints.reverse.fused_reverse import Given, ImmediateLoops, without
+from zygote_py.adjoints.reverse.fused.fused_reverse import Given, ImmediateLoops, without
 from zygote_py.adjoints.reverse.plan import Plan
 from zygote_py.adjoints.reverse.rewinding import Rewinding, Write
 from zygote_py.adjoints.reverse.split import Halves, split

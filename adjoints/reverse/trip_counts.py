@@ -29,6 +29,7 @@ from zygote_py.ir import (
     counted,
     invariant,
     is_view,
+    is_zero,
     ops,
 )
 from zygote_py.ir.lazy_dataclass import dataclass
@@ -169,11 +170,6 @@ def _common_length(lengths: Sequence[Operand], block: Block) -> Operand:
         common = Instr(ops.select, (is_one, length, common), INDEX, "n")
         block.instrs += [is_one, common]
     return common
-
-
-def is_zero(operand: Operand) -> bool:
-    """Return whether an operand is the constant 0."""
-    return isinstance(operand, Const) and operand.value == 0
 
 
 def cannot_be_negative(operand: Operand) -> bool:

@@ -241,7 +241,7 @@ FAULTS = (
     ),
     fault(
         "loops are reversed at once although what they read is overwritten later",
-        "adjoints/reverse/fused_reverse.py",
+        "adjoints/reverse/fused/fused_reverse.py",
         "return not (read & self._active - private) & later",
         "return True",
         "adjoints/reverse/test_immediate",

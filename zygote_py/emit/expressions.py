@@ -22,7 +22,7 @@ import numpy as np
 from numba import types
 
 from zygote_py.base import structures
-from zygote_py.emit.names import Module, called, dotted
+from zygote_py.emit.names import OF_THREADS, Module, called, dotted
 from zygote_py.emit.out_of_ssa import Variable
 from zygote_py.ir import Const, Instr, InternalError, Operand, Type, Undef, Value, components_of, names_of, ops
 
@@ -32,19 +32,6 @@ _CASTS_ITSELF = (ops.Family.ARITHMETIC, ops.Family.TRUE_DIVISION)
 _AUGMENTED = (*_CASTS_ITSELF, ops.Family.WHOLE_DIVISION)
 # The maximum number of items in a tuple display: Python builds a longer one from a list, which Numba compiles wrongly.
 _LARGEST = 30
-
-
-_OF_THREADS: dict[ops.Op, tuple[str, ...]] = {
-    ops.thread_index: ("cuda", "threadIdx"),
-    ops.block_index: ("cuda", "blockIdx"),
-    ops.block_size: ("cuda", "blockDim"),
-    ops.blocks: ("cuda", "gridDim"),
-    ops.grid: ("cuda", "grid"),
-    ops.grid_step: ("cuda", "gridsize"),
-    ops.barrier: ("cuda", "syncthreads"),
-    ops.shared: ("cuda", "shared", "array"),
-    **{op: ("cuda", "atomic", name) for name, op in ops.ATOMIC.items()},
-}
 
 
 @functools.cache
@@ -230,34 +217,12 @@ class Expressions:
             case ops.keep_slot, (slots, key, slot):
                 given = [self.operand(key), self.operand(slot)]
                 return ast.Call(ast.Attribute(self.operand(slots), "setdefault"), given, [])
-            case op, args if op in _OF_THREADS:
-                return self._of_threads(op, args, instr.type)
+            case op, args if op in OF_THREADS:
+                return self.module.of_threads(op, args, instr.type, list(map(self.operand, args)))
             case op, _ if op in ops.OWN:
                 raise InternalError(f"emit: cannot write {ops.name_of(op)} of {len(instr.args)} operands")
             case _:
                 return None
-
-    def _of_threads(self, op: ops.Op, args: Sequence[Operand], type: Type) -> ast.expr:
-        """Return what `numba.cuda` has for an operation of threads."""
-        written = _OF_THREADS[op]
-        if op in (ops.grid, ops.grid_step):
-            ndim, axis = args
-            every = called(written, self.operand(ndim))
-            return every if ndim == Const(1, ndim.type) else ast.Subscript(every, self.operand(axis))
-        if op is ops.barrier:
-            return called(written)
-        if op is ops.shared:
-            lengths = list(map(self.operand, args))
-            shape = lengths[0] if len(lengths) == 1 else ast.Tuple(lengths)
-            dtype = type.dtype  # type: ignore[attr-defined]
-            kind = self.module.imported("numba", "boolean" if dtype == types.boolean else str(dtype))
-            return called(written, shape, ast.Name(kind))
-        if op in ops.ATOMIC.values():
-            array, value, *index = map(self.operand, args)
-            return called(written, array, index[0] if len(index) == 1 else ast.Tuple(index), value)
-        (axis,) = args
-        assert isinstance(axis, Const)
-        return ast.Attribute(dotted(written), "xyz"[int(axis.value)])  # type: ignore[call-overload]
 
     def _note(self, type: Type) -> None:
         self.module.has_dataclasses |= structures.is_structure(_class_of(type))

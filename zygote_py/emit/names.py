@@ -17,10 +17,11 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from numba import types
 
 from zygote_py.base import Names, captured_type, is_captured_type, structures
 from zygote_py.emit.standalone import optional_imports, without_dataclasses
-from zygote_py.ir import C_TYPES, MODULE, Foreign, Function, Instr, Routine, Special
+from zygote_py.ir import C_TYPES, MODULE, Const, Foreign, Function, Instr, Operand, Routine, Special, ops
 from zygote_py.ir.ops import OWN, Op, helpers, is_method, module_of
 
 
@@ -111,6 +112,25 @@ class Module:
             self._constructed[found] = None
         return (found,)
 
+    def of_threads(self, op: Op, args: Sequence[Operand], type: Any, written: list[ast.expr]) -> ast.expr:
+        """Return what `numba.cuda` has for an operation of threads, given how its operands are written."""
+        name = OF_THREADS[op]
+        if op in (ops.grid, ops.grid_step):
+            ndim, axis = written
+            every = called(name, ndim)
+            return every if args[0] == Const(1, args[0].type) else ast.Subscript(every, axis)
+        if op is ops.barrier:
+            return called(name)
+        if op is ops.shared:
+            kind = self.imported("numba", "boolean" if type.dtype == types.boolean else str(type.dtype))
+            return called(name, written[0] if len(written) == 1 else ast.Tuple(written), ast.Name(kind))
+        if op in ops.ATOMIC.values():
+            array, value, *index = written
+            return called(name, array, index[0] if len(index) == 1 else ast.Tuple(index), value)
+        (axis_,) = args
+        assert isinstance(axis_, Const)
+        return ast.Attribute(dotted(name), "xyz"[int(axis_.value)])  # type: ignore[call-overload]
+
     def maker_of_arrays(self) -> tuple[str, ...]:
         """Return the dotted name of what makes an array whose elements are not set: on a device, a thread's own."""
         return ("cuda", "local", "array") if self.is_device else self.callable(np.empty)
@@ -192,6 +212,18 @@ class Module:
         return lines
 
 
+# What `numba.cuda` has for the operations of threads.
+OF_THREADS: dict[Op, tuple[str, ...]] = {
+    ops.thread_index: ("cuda", "threadIdx"),
+    ops.block_index: ("cuda", "blockIdx"),
+    ops.block_size: ("cuda", "blockDim"),
+    ops.blocks: ("cuda", "gridDim"),
+    ops.grid: ("cuda", "grid"),
+    ops.grid_step: ("cuda", "gridsize"),
+    ops.barrier: ("cuda", "syncthreads"),
+    ops.shared: ("cuda", "shared", "array"),
+    **{op: ("cuda", "atomic", name) for name, op in ops.ATOMIC.items()},
+}
 # The modules of this package that emitted ones import from, if they can.
 _OPTIONAL = (captured_type.__module__, structures.__name__)
 _NAMESPACES: dict[tuple[str, ...], object] = {

@@ -55,7 +55,7 @@ class _Grid:
 
     @property
     def kind(self) -> tuple[int, tuple[int, int, int]]:
-        """What a kernel is compiled for: axes, and the threads of a block."""
+        """The axes, and the threads of a block, that a kernel is compiled for."""
         x, y, z = (*self.threads, 1, 1)[:3]
         return self.axes, (x, y, z)
 

@@ -1,4 +1,4 @@
-"""What `numba.cuda` has for the threads of a kernel, as operations of the IR.
+"""The functions of `numba.cuda` for the threads of a kernel, as operations of the IR.
 
 cuda.grid(2)                        (grid 2, 0), (grid 2, 1)
 cuda.threadIdx.x                    thread_index 0

@@ -29,9 +29,8 @@ from collections.abc import Callable, Mapping
 from numba import types
 
 from zygote_py.adjoints.analysis import Private, allocated_in, written_in
-from zygote_py.adjoints.reverse.covered import Covered
-from zygote_py.adjoints.reverse.stepwise import Stepwise
-from zygote_py.adjoints.reverse.trip_counts import is_zero
+from zygote_py.adjoints.reverse.fused.covered import Covered
+from zygote_py.adjoints.reverse.fused.stepwise import Stepwise
 from zygote_py.ir import (
     Alpha,
     Block,
@@ -54,6 +53,7 @@ from zygote_py.ir import (
     Value,
     definitions,
     effect,
+    is_zero,
     ops,
     predecessors,
     reach,
@@ -69,7 +69,7 @@ from zygote_py.ir.ops import Effect
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What is known of the arrays whose shadows are given: each shadow, by root, and the stores that cover arrays.
+    """The arrays whose shadows are given: each shadow, by root, and the stores that cover arrays.
 
     The threads of a block that run such a store, each its own, set all elements of an array (see `covered.py`).
     """

@@ -107,7 +107,7 @@ def _is_step(following: Operand, phi: Phi, loop: Loop) -> bool:
 
 
 def _is_nonzero(operand: Operand, loop: Loop) -> bool:
-    """Return whether a number is not 0: the step of the range that a loop goes over is none."""
+    """Return whether a number is not 0, such as the step of the range that a loop goes over."""
     match operand:
         case Const(value=int(value)):
             return value != 0

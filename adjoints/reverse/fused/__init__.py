@@ -1,0 +1,1 @@
+"""Loops that are reversed round by round, as they run."""
