@@ -168,22 +168,18 @@ class _Sums:
 
     def _of_phi(self, phi: Phi) -> _Sum | None:
         """Return the sum of a number that a loop raises by the number of threads."""
-        starts = []
+        starts: list[Operand] = []
+        sizes: set[_Size] = set()
         for operand in phi.args:
-            if isinstance(operand, Instr) and operand.op in (operator.add, operator.sub) and phi in operand.args:
-                (step,) = [arg for arg in operand.args if arg is not phi] or [None]
-                found = None if step is None else self.of(step)
-                match found:
+            if isinstance(operand, Instr) and operand.op is operator.add and phi in operand.args:
+                steps = [arg for arg in operand.args if arg is not phi]
+                match self.of(steps[0]) if steps else None:
                     case _Sum(((_Size() as size, 1),), 0):
-                        starts.append(size)
+                        sizes.add(size)
                         continue
                 return None
             starts.append(operand)
-        sizes = {each for each in starts if isinstance(each, _Size)}
-        first = [each for each in starts if not isinstance(each, _Size)]
-        if len(sizes) != 1 or len(first) != 1:
-            return None
-        start = self.of(first[0])
+        start = self.of(starts[0]) if len(sizes) == len(starts) == 1 else None
         return start and start.plus(_Sum(((_Multiple(sizes.pop()), 1),)))
 
 

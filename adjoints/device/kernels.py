@@ -266,7 +266,7 @@ def give_shared(function: Function, shared: Sequence[tuple[Shared, Param, Param 
 
 def _halves(b: Builder, param: Param) -> tuple[Instr, Instr]:
     """Return the two halves of the shared memory that the launch gives."""
-    kind: types.Array = param.type
+    kind: types.Array = param.type  # type: ignore[assignment]
     whole = b.call(ops.shared, Const(0, _INDEX), type=kind, hint="memory")
     size = b.call(ops.dim, whole, Const(0, _INDEX), type=_INDEX)
     half = b.call(operator.floordiv, size, Const(2, _INDEX), type=_INDEX, hint="half")
@@ -326,7 +326,7 @@ def give_lane(function: Function, lane: Param, lanes: Param) -> None:
         block, blocks = _places(b, ops.block_index, ops.blocks)
         thread, threads = _places(b, ops.thread_index, ops.block_size)
         start = b.call(operator.mul, block, threads, type=_INDEX)
-        made = {
+        made: dict[Value, Operand] = {
             lane: b.call(operator.add, start, thread, type=_INDEX, hint="lane"),
             lanes: b.call(operator.mul, blocks, threads, type=_INDEX, hint="lanes"),
         }

@@ -157,7 +157,8 @@ def _flatten(function: Function, records: list[Instr]) -> None:
     """
     empty = _stand_ins(function, records)
     phis = [phi for block in function.blocks for phi in block.phis if isinstance(phi.type, types.Array | types.List)]
-    of: dict[Operand, set[Value]] = {record: {record} for record in records} | {each: set() for each in empty}
+    of: dict[Operand, set[Value]] = {record: {record} for record in records}
+    of |= {each: set[Value]() for each in empty}
     changed = True
     while changed:
         changed = False
@@ -166,10 +167,14 @@ def _flatten(function: Function, records: list[Instr]) -> None:
             joined: set[Any] = set().union(*known)
             changed |= of.get(phi) != joined
             of[phi] = joined
-    handles = {phi: next(iter(of[phi])) for phi in phis if len(of[phi]) == 1 and of[phi] <= set(records)}
+    handles: dict[Value, Operand] = {
+        phi: next(iter(of[phi])) for phi in phis if len(of[phi]) == 1 and of[phi] <= set(records)
+    }
     lengths: dict[Operand, Sequence[Operand]] = {each: each.args for each in records if each.op is ops.record}
-    of_phis = {phi: [Phi(_INDEX, "n") for _ in lengths[each]] for phi, each in handles.items() if each in lengths}
-    lengths |= of_phis
+    of_phis: dict[Operand, Sequence[Phi]] = {
+        phi: [Phi(_INDEX, "n") for _ in lengths[each]] for phi, each in handles.items() if each in lengths
+    }
+    lengths.update(of_phis)
     for block in function.blocks:
         for phi in [each for each in block.phis if each in handles]:
             block.phis.remove(phi)
@@ -187,23 +192,26 @@ def _flatten(function: Function, records: list[Instr]) -> None:
             handle = instr.args[0] if instr.args else None
             if instr in lengths:
                 total = _product_of(b, instr.args)
-                instr.args, instr.type = (total,), types.Array(instr.type.dtype, 1, "C")  # type: ignore[attr-defined]
+                instr.args = (total,)
+                instr.type = types.Array(instr.type.dtype, 1, "C")  # type: ignore[attr-defined,call-overload]
             elif instr.op is ops.dim and handle in lengths:
-                axis = instr.args[1]
-                assert isinstance(axis, Const)
-                replaced[instr] = lengths[handle][axis.value]  # type: ignore[index]
+                along = instr.args[1]
+                assert isinstance(along, Const)
+                assert isinstance(along.value, int)
+                replaced[instr] = lengths[handle][along.value]
                 continue
             elif handle in lengths and instr.op in ACCESSES:
                 count = 1 if instr.op is ops.getitem else 2
                 index = instr.args[count:]
                 flat: Operand = index[0]
-                for number, length in zip(index[1:], lengths[handle][1:], strict=True):
-                    flat = b.call(operator.mul, flat, length, type=_INDEX)
+                for number, inner in zip(index[1:], lengths[handle][1:], strict=True):
+                    flat = b.call(operator.mul, flat, inner, type=_INDEX)
                     flat = b.call(operator.add, flat, number, type=_INDEX)
                 instr.args = (*instr.args[:count], flat)
             b.add(instr)
         block.instrs = b.block.instrs
-    replace_uses(function, {**replaced, **handles})
+    replaced.update(handles)
+    replace_uses(function, replaced)
 
 
 def _stand_ins(function: Function, records: list[Instr]) -> set[Value]:
@@ -379,7 +387,7 @@ def _lengths(function: Function, found: Sequence[Instr], written: Collection[Par
                     top = tops[instr] = Instr(ops.record, (Const(1, _INDEX),), _COUNTERS)
                     b.call(ops.setitem, top, Const(0, _INDEX), Const(0, _INDEX), type=types.none)
                 else:
-                    grow(records[instr], *instr.args)
+                    grow(records[instr], instr.args[0])
             elif not isinstance(record, Instr) or record not in records:
                 b.add(instr)
             elif instr.op is ops.push:

@@ -44,7 +44,7 @@ class _Grid:
         given = configuration if isinstance(configuration, tuple) else (configuration,)
         if not 2 <= len(given) <= 4:
             raise ValueError(f"launch it as {name}[blocks, threads], and with a stream and bytes of shared memory")
-        blocks, threads, stream, shared_bytes = (*given, *(0, 0)[len(given) - 2 :])
+        blocks, threads, stream, shared_bytes = [*given, 0, 0][:4]
         return cls(_axes(blocks, "blocks"), _axes(threads, "threads"), stream, int(shared_bytes))
 
     @property
@@ -136,6 +136,7 @@ def _over_grid(code: KernelCode, count: int) -> Any:
     taken = [f"a_{number}" for number in range(count)]
     lines = [f"def lengths({', '.join(taken)}, found):", f"    needed = of_thread({', '.join(taken)})"]
     lines += [f"    cuda.atomic.max(found, {number}, needed[{number}])" for number in range(len(code.records))]
+    assert code.lengths is not None
     namespace = {"of_thread": numba_adapter.load(code.lengths), "cuda": launch.cuda_module()}
     return define("\n".join(lines) + "\n", "lengths", namespace, filename="<zygote_py lengths>")
 

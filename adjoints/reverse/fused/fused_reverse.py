@@ -228,14 +228,11 @@ class ImmediateLoops:
         """Return whether an element of a given shadow is what it was before a loop: one that is stored once, later."""
         if self._given is None or read.op is not ops.getitem or not isinstance(read.origin, Instr):
             return False
-        store = self._values[read.origin]
-        shadow = read.args[0]
-        root = self._memory.root(store.args[0]) if isinstance(store, Instr) and store.op is ops.setitem else None
-        if (
-            root is None
-            or not isinstance(shadow, Alpha)
-            or self._values[shadow.value] is not self._given.shadows.get(root)
-        ):
+        store, shadow = self._values[read.origin], read.args[0]
+        if not isinstance(store, Instr) or store.op is not ops.setitem or not isinstance(shadow, Alpha):
+            return False
+        root = self._memory.root(store.args[0])
+        if root is None or self._values[shadow.value] is not self._given.shadows.get(root):
             return False
         later = list(reach([preheader], lambda block: block.successors))
         return self._stepwise.is_stored_last(root, store, later)
