@@ -38,12 +38,11 @@ class Stepwise:
         """Return whether each iteration of a loop has elements of its own, and no block in `after` accesses any."""
         if root not in self._accesses or any(block in after for block, _ in self._accesses[root]):
             return False
-        inside = [instr for block, instr in self._accesses[root] if block in loop]
-        indices = [_index(instr, root) for instr in inside]
-        first = indices[0] if indices else None
-        return (
-            bool(first) and all(each == first for each in indices) and any(_is_injective(each, loop) for each in first)
-        )
+        first, *others = [_index(instr, root) for block, instr in self._accesses[root] if block in loop] or [None]
+        if first is None or not all(each == first for each in others):
+            return False
+        own: Sequence[Operand] = first
+        return any(_is_injective(each, loop) and _is_nonnegative(each) for each in own)
 
     def is_stored_last(self, root: Value, store: Instr, blocks: Collection[Block]) -> bool:
         """Return whether a store is the only access to an array in some blocks."""
