@@ -271,6 +271,25 @@ def test_values_that_rounds_pass_on_in_shared_memory():
 
 
 @cuda.jit
+def handed_on(x, out):
+    i = cuda.grid(1)
+    for k in range(3):
+        out[i + k] *= x[i] * out[i + k]
+        cuda.syncthreads()
+
+
+def handed_on_model(given):
+    x, out = given
+    for k in range(3):
+        out[k : k + 4] *= x * out[k : k + 4]
+    return [x, out]
+
+
+def test_elements_that_rounds_hand_on_between_barriers():
+    check(handed_on, (1, 4), [some(4), some(6)], handed_on_model)
+
+
+@cuda.jit
 def tree(x, out):
     s = cuda.shared.array(8, float64)
     t, i = cuda.threadIdx.x, cuda.grid(1)

@@ -5,7 +5,8 @@
         y[i] = y[i] * x[i]                  y: and may read it
 
 If the caller has given the shadows, they are what they are before the loop as after it: an iteration can be reversed
-as soon as it has run (see `fused_reverse.py`).
+as soon as it has run (see `fused_reverse.py`). Not if the loop has barriers, between which an element may pass from one
+thread to another.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ class Stepwise:
     def is_stepwise(self, root: Value, loop: Loop, after: Collection[Block]) -> bool:
         """Return whether each iteration of a loop has elements of its own, and no block in `after` accesses any."""
         if root not in self._accesses or any(block in after for block, _ in self._accesses[root]):
+            return False
+        if any(instr.op is ops.barrier for block in loop.order for instr in block.instrs):
             return False
         first, *others = [_index(instr, root) for block, instr in self._accesses[root] if block in loop] or [None]
         if first is None or not all(each == first for each in others):
