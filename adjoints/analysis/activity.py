@@ -56,7 +56,7 @@ from zygote_py.ir.ops import FILLS, Effect, Role
 _STRUCTURAL = frozenset(
     {
         *(Role.READ, Role.CHOOSE, Role.GUARD, Role.PACK, Role.STORE, Role.APPEND, Role.POP, Role.ALLOCATE),
-        *(Role.RELEASE, Role.BARRIER),
+        *(Role.RELEASE, Role.BARRIER, Role.EXTREME),
     }
 )
 

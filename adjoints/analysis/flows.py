@@ -56,7 +56,7 @@ def _flows(value: Value) -> Iterator[tuple[Operand, Operand]]:
     match record.role:
         case Role.BARRIER:
             pass
-        case Role.STORE | Role.APPEND:
+        case Role.STORE | Role.APPEND | Role.EXTREME:
             yield value.args[1], value.args[0]
         case Role.READ | Role.POP | Role.GUARD:
             yield value.args[0], value

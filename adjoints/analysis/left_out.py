@@ -62,6 +62,8 @@ from zygote_py.ir import (
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops import Role
 
+_REPLACE = (Role.STORE, Role.APPEND)  # what was there before
+
 
 class Degree(enum.IntEnum):
     """The possibility that a value is left out."""
@@ -245,7 +247,7 @@ class _Problem:
                 used = list(self._used(instr, below))
                 uses = self._bits_of(used) | seen.get(instr, 0)
                 is_store = ops.of(instr.op).role in ops.FILLS
-                replaced = self._visibility.replaced(instr, lenient) if is_store else ()
+                replaced = self._visibility.replaced(instr, lenient) if ops.of(instr.op).role in _REPLACE else ()
                 found[block].append(_Event(bit, uses, 0 if is_store else bit, self._bits_of(replaced)))
                 for above, loops in self._deciding(block) if uses else ():
                     outside = uses & self._outside(loops)
@@ -261,10 +263,11 @@ class _Problem:
         """Yield the numbers to which an instruction always propagates its adjoint."""
         op, args = instr.op, instr.args
         role = ops.of(op).role
-        if role in ops.FILLS:
-            keeps: list[Operand] = [args[1]]
-        elif role in (Role.CHOOSE, Role.GUARD):
+        keeps: list[Operand]
+        if role in (Role.CHOOSE, Role.GUARD, Role.EXTREME):
             keeps = []
+        elif role in ops.FILLS:
+            keeps = [args[1]]
         elif isinstance(op, Routine):
             degrees = self._summaries.of(op)
             keeps = [args[number] for number in through(instr) if degrees[number] < below]

@@ -39,6 +39,10 @@ from zygote_py.ir.lazy_dataclass import dataclass
 
 _CASTS = (int, np.int64, np.int32, np.uint32, np.uint64)
 _MOST_TERMS = 8
+_ACCESSES = (
+    *(ops.getitem, ops.setitem, ops.accumulate, ops.initialize, ops.raise_to, ops.lower_to),
+    *ops.ATOMIC.values(),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +294,15 @@ def exclusive_accumulations(function: Function, shared: Collection[Value], axes:
 
 def _index(access: Instr, root: Value) -> Sequence[Operand]:
     """Return the indices of an element of an array itself; none of what is accessed by a view, or as a whole."""
-    if access.op not in (ops.getitem, ops.setitem, ops.accumulate, ops.initialize, *ops.ATOMIC.values()):
+    if access.op not in (
+        ops.getitem,
+        ops.setitem,
+        ops.accumulate,
+        ops.initialize,
+        *ops.ATOMIC.values(),
+        ops.raise_to,
+        ops.lower_to,
+    ):
         return ()
     if access.args[0] is not root or isinstance(access.type, types.Array):
         return ()

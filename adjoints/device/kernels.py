@@ -49,6 +49,7 @@ from zygote_py.ir import (
     inserting,
     loop_nest,
     ops,
+    reach,
     reads,
     replace_uses,
     uses,
@@ -131,12 +132,17 @@ def _lengths_of(function: Function, array: Instr) -> dict[Value, Operand]:
     }
 
 
+_EXTREMES: dict[ops.Op, ops.Op] = {ops.atomic_max: ops.raise_to, ops.atomic_min: ops.lower_to}
+
+
 def _use_accumulations(function: Function) -> None:
-    """Let atomic sums whose former value is not used be accumulations, in place."""
+    """Let atomic sums whose former value is not used be accumulations, and likewise extremes, in place."""
     used = uses(function)
     for block in function.blocks:
         instrs: list[Instr] = []
         for instr in block.instrs:
+            if instr.op in _EXTREMES and instr not in used and isinstance(instr.type, types.Float):
+                instr.op = _EXTREMES[instr.op]
             if instr.op in (ops.atomic_add, ops.atomic_sub) and instr not in used:
                 array, value, *index = instr.args
                 if instr.op is ops.atomic_sub:
@@ -151,12 +157,13 @@ def _use_accumulations(function: Function) -> None:
 class KernelAdjoint:
     """The joint function of a kernel, which returns nothing.
 
-    `shadows` are the numbers of its parameters that are shadows, by the numbers of the arrays; `written` are arrays
-    that the kernel writes to.
+    `shadows` are the numbers of its parameters that are shadows, by the numbers of the arrays, and `finals` those of
+    arrays with what others are at the end; `written` are arrays that the kernel writes to.
     """
 
     function: Function
     shadows: dict[int, int]
+    finals: dict[int, int]
     written: tuple[int, ...]
 
 
@@ -176,12 +183,46 @@ def adjoint_of_kernel(
     activity = find_active(primal, asked, {}, results)
     left_out = find_left_out(primal, activity, Summaries(), Degree.KEPT, results)
     kept = keep_contents(primal, activity)
+    finals = _finals(primal, [params[number] for number in active if number not in shared])
     shadows = add_shadows(primal, activity, {}, given=True)
-    adjoint = make_adjoint(Prepared(primal, activity, shadows, {}, kept, (), {}, True, left_out))
+    adjoint = make_adjoint(Prepared(primal, activity, shadows, {}, kept, (), {}, True, left_out, finals))
     check_after("differentiate", primal, adjoint)
     places = {number: primal.params.index(shadows[params[number]]) for number in active}  # type: ignore[arg-type]
     covering = _covering(primal, {params[number]: each for number, each in shared.items()}, threads)
-    return KernelAdjoint(join_kernel(adjoint, shadows, covering), places, tuple(map(params.index, written)))
+    taken = list[Value](primal.params)
+    of_finals = {number: taken.index(finals[param]) for number, param in enumerate(params) if param in finals}
+    return KernelAdjoint(join_kernel(adjoint, shadows, covering), places, of_finals, tuple(map(params.index, written)))
+
+
+def _finals(function: Function, arrays: Sequence[Param]) -> dict[Value, Value]:
+    """Add a parameter for what each array in global memory is at the end whose elements several threads raise or lower.
+
+    Arrays in shared memory are read again. Raises DifferentiationError for one that is written otherwise later.
+    """
+    memory = Memory(function, barriers=False)
+    places = {instr: (block, n) for block in function.blocks for n, instr in enumerate(block.instrs)}
+    found: dict[Value, Value] = {}
+    made: list[Param] = []
+    for instr in function.instrs():
+        if ops.of(instr.op).role is not ops.Role.EXTREME:
+            continue
+        block, place = places[instr]
+        after = list(reach(block.successors, lambda each: each.successors))
+        for other in memory.writers(instr.args[0]):
+            where, at = places[other]
+            if other.op is not instr.op and (where in after or (where is block and at > place)):
+                raise refuse(
+                    "writing to an array after an atomic maximum or minimum in the same kernel is not supported",
+                    other.loc,
+                    "do it in another kernel, or use another array",
+                )
+        root = memory.root(instr.args[0])
+        if root in arrays and root not in found:
+            assert isinstance(root, Param)
+            made.append(Param(root.type, f"{root.hint}_final", root.loc))
+            found[root] = made[-1]
+    function.params += made
+    return found
 
 
 def _covering(function: Function, shared: Mapping[Param, Shared], threads: tuple[int, ...]) -> dict[Instr, Value]:

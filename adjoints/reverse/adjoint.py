@@ -94,7 +94,8 @@ class Prepared:
     `shadows` are those of `add_shadows`, `parts` those of `expose_leaves`, `kept` the copies of `keep_contents`. The
     final contents of the parameters `seeded` are results too, with their own adjoints. `calls` are those of forward
     functions. The adjoint of a routine takes the adjoints of the numbers that it returns, individually. `left_out` are
-    the values that need guards.
+    the values that need guards. `finals` are arrays that hold what others, raised or lowered by several threads, are at
+    the end.
     """
 
     primal: Function
@@ -106,6 +107,7 @@ class Prepared:
     calls: Mapping[Instr, Call] = field(default_factory=dict)
     routine: bool = False
     left_out: Degrees = field(default_factory=dict)
+    finals: Mapping[Value, Value] = field(default_factory=dict)
 
 
 def make_adjoint(prepared: Prepared) -> Function:
@@ -275,6 +277,8 @@ class _Builder:
             self._take(instr)
         elif ops.of(instr.op).role is ops.Role.BARRIER:
             self._wait(instr)
+        elif ops.of(instr.op).role is ops.Role.EXTREME:
+            self._take_extreme(instr)
         elif instr.op is ops.push:
             self._take_pushed(instr)
         elif instr.op is ops.pop:
@@ -353,6 +357,25 @@ class _Builder:
             self._emit(ops.setitem, (shadow, zero(element), *at), types.none)
         if d is not None:
             self._add(item, self._cast(d, item.type))
+
+    def _take_extreme(self, instr: Instr) -> None:
+        """Emit the pullback of an atomic maximum or minimum: the shadow belongs to the value that the element got last.
+
+        That is the one that has changed it and equals its final contents. Of equal values, the first has changed it.
+        """
+        array, item, *index = instr.args
+        assert isinstance(array, Value)
+        kind, at = element_of(array.type), tuple(map(_alpha, index))
+        shadow, flag = Alpha(self.shadows[array]), types.boolean
+        final = self._emit(ops.getitem, (Alpha(self.prepared.finals.get(array, array)), *at), kind)
+        less = operator.lt if instr.op is ops.raise_to else operator.gt
+        changed = self._emit(less, (Alpha(instr), _alpha(item)), flag)
+        is_final = self._emit(operator.eq, (_alpha(item), final), flag)
+        has_won = self._emit(operator.and_, (changed, is_final), flag)
+        d = self._emit(ops.getitem, (shadow, *at), kind)
+        taken = self._emit(ops.select, (has_won, d, zero(kind)), kind)
+        self._emit(ops.accumulate, (shadow, self._emit(operator.neg, (taken,), kind), *at), types.none)
+        self._add(item, self._cast(taken, item.type))
 
     def _wait(self, instr: Instr) -> None:
         """Emit the pullback of a barrier: what other threads add to shadows is seen by what is reversed after it."""

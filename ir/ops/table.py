@@ -55,10 +55,11 @@ class Role(enum.Enum):
     CHECK = "check"  # raises if lengths do not fit
     LENGTH = "length"  # the length of an axis or of a sequence
     RELEASE = "release"
+    EXTREME = "extreme"  # raises or lowers an element of the array args[0] to args[1]
     BARRIER = "barrier"  # others may write to the arguments meanwhile
 
 
-FILLS = (Role.STORE, Role.APPEND)  # store args[1] in memory that args[0] reaches
+FILLS = (Role.STORE, Role.APPEND, Role.EXTREME)  # store args[1] in memory that args[0] reaches
 
 
 class Family(enum.Enum):

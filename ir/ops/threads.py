@@ -107,6 +107,18 @@ def atomic_min(x: Any, value: Any, *index: int) -> Any:
     return _updated(x, index, lambda old: min(old, value))
 
 
+@primitive(effect=Effect.WRITE, role=Role.EXTREME)
+def raise_to(x: Any, value: Any, *index: int) -> Any:
+    """Do as `atomic_max`, where only the reverse sweep uses what the element was."""
+    return atomic_max(x, value, *index)
+
+
+@primitive(effect=Effect.WRITE, role=Role.EXTREME)
+def lower_to(x: Any, value: Any, *index: int) -> Any:
+    """Do as `atomic_min`, where only the reverse sweep uses what the element was."""
+    return atomic_min(x, value, *index)
+
+
 @primitive(effect=Effect.WRITE)
 def atomic_exch(x: Any, value: Any, *index: int) -> Any:
     """Set an element; return what it was."""

@@ -341,6 +341,54 @@ def test_atomic_sums():
 
 
 @cuda.jit
+def extremes(x, where, highest, lowest):
+    i = cuda.grid(1)
+    if i < x.size:
+        cuda.atomic.max(highest, where[i], x[i] * x[i])
+        cuda.atomic.min(lowest, 0, math.sqrt(x[i]))
+
+
+def extremes_model(given):
+    x, where, highest, lowest = given
+    np.maximum.at(highest, where, x**2)
+    lowest[0] = min(lowest[0], np.sqrt(x).min())
+    return [x, where, highest, lowest]
+
+
+@cuda.jit
+def softmax(x, out):
+    top = cuda.shared.array(1, float64)
+    total = cuda.shared.array(1, float64)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    if t == 0:
+        top[0] = -1e300
+        total[0] = 0.0
+    cuda.syncthreads()
+    cuda.atomic.max(top, 0, x[i])
+    cuda.syncthreads()
+    e = math.exp(x[i] - top[0])
+    cuda.atomic.add(total, 0, e)
+    cuda.syncthreads()
+    out[i] = e / total[0] * top[0]
+
+
+def softmax_model(given):
+    x, out = given
+    rows = x.reshape(-1, 4)
+    top = rows.max(axis=1, keepdims=True)
+    e = np.exp(rows - top)
+    out[:] = (e / e.sum(axis=1, keepdims=True) * top).ravel()
+    return [x, out]
+
+
+def test_atomic_extremes():
+    x = some(10) + np.arange(10.0)
+    highest = np.array([0.0, 5.0, 500.0])  # the last one stays
+    check(extremes, (3, 4), [x, rng.integers(0, 3, 10), highest, np.full(1, 50.0)], extremes_model, rtol=1e-6)
+    check(softmax, (3, 4), [some(12) + np.arange(12.0), some(12)], softmax_model, rtol=1e-6)
+
+
+@cuda.jit
 def plane(x, out, scale):
     i, j = cuda.grid(2)
     if i < x.shape[0] and j < x.shape[1]:

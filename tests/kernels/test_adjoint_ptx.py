@@ -43,6 +43,8 @@ CASES = {
     "forces": (kernels.forces, (_V, _V, _V, _I8), 4),
     "tree": (kernels.tree, (_V, _V), 8),
     "histogram": (kernels.histogram, (_V, _I8[::1], _V, _M), 128),
+    "extremes": (kernels.extremes, (_V, _I8[::1], _V, _V), 128),
+    "softmax": (kernels.softmax, (_V, _V), 4),
     "plane": (kernels.plane, (_M, _M, _F8), (16, 16)),
     "newton": (kernels.newton, (_V, _V, _I8[::1]), 128),
 }

@@ -67,6 +67,8 @@ class KernelCode:
         The captured variables that are passed, and those that are constants.
     shared, shadows_of_shared : tuple of Shared
         The arrays in shared memory, and those of them that have a shadow.
+    finals : tuple of int
+        The parameters that are followed, after the captured values, by arrays with what they are after the kernel.
     records : tuple of Record
         The arrays of the workspace.
     lengths : Emitted or None
@@ -83,6 +85,7 @@ class KernelCode:
     frozen: tuple[Capture, ...]
     shared: tuple[Shared, ...]
     shadows_of_shared: tuple[Shared, ...]
+    finals: tuple[int, ...]
     records: tuple[Record, ...]
     lengths: Emitted | None
     lengths_read_memory: bool
@@ -127,6 +130,7 @@ def compile_kernel(
     joint.params = [
         *(each for number in range(count) for each in (params[number], *([of[number]] if number in active else []))),
         *params[count:start],
+        *(params[place] for place in made.finals.values()),
         *(params[start + number] for number in range(len(shared))),
         *(of[number] for number in own),
     ]
@@ -160,6 +164,7 @@ def compile_kernel(
         lowered.frozen,
         tuple(shared),
         tuple(shared[number - start] for number in own),
+        tuple(made.finals),
         placed.records,
         lengths,
         placed.lengths is not None and any(each.op is ops.getitem for each in placed.lengths.instrs()),

@@ -124,7 +124,7 @@ class Module:
         if op is ops.shared:
             kind = self.imported("numba", "boolean" if type.dtype == types.boolean else str(type.dtype))
             return called(name, written[0] if len(written) == 1 else ast.Tuple(written), ast.Name(kind))
-        if op in ops.ATOMIC.values():
+        if op in ops.ATOMIC.values() or op in (ops.raise_to, ops.lower_to):
             array, value, *index = written
             return called(name, array, index[0] if len(index) == 1 else ast.Tuple(index), value)
         (axis_,) = args
@@ -222,6 +222,8 @@ OF_THREADS: dict[Op, tuple[str, ...]] = {
     ops.grid_step: ("cuda", "gridsize"),
     ops.barrier: ("cuda", "syncthreads"),
     ops.shared: ("cuda", "shared", "array"),
+    ops.raise_to: ("cuda", "atomic", "max"),
+    ops.lower_to: ("cuda", "atomic", "min"),
     **{op: ("cuda", "atomic", name) for name, op in ops.ATOMIC.items()},
 }
 # The modules of this package that emitted ones import from, if they can.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -88,7 +88,7 @@ class _Compiled:
         self._lock = threading.Lock()
         self._lengths: Any = None
         if code.lengths is not None:
-            count = len(names) + len(code.active) + len(self.captured)
+            count = len(names) + len(code.active) + len(self.captured) + len(code.finals)
             self._lengths = launch.compiled(_over_grid(code, count), {})
 
     def captured_on(self, stream: Any) -> list[Any]:
@@ -116,9 +116,9 @@ class _Compiled:
             self._known[key] = known
         return known
 
-    def run(self, grid: _Grid, shared_bytes: int, given: Sequence[Any]) -> None:
+    def run(self, grid: _Grid, shared_bytes: int, args: Sequence[Any], finals: Sequence[Any]) -> None:
         """Launch the kernel."""
-        given = [*given, *self.captured_on(grid.stream)]
+        given = [*args, *self.captured_on(grid.stream), *finals]
         if self._lengths is None:
             launch.start(self.kernel, grid.configuration(shared_bytes), given)
             return
@@ -154,6 +154,7 @@ class AdjointKernel:
             known = ", ".join(self._parameters)
             raise ValueError(f"{self.__name__} has no parameter `{unknown[0]}`: it has {known}")
         register()
+        self._primal = kernel if kernel is not self._function else launch.compiled(self._function, {})
 
     def __repr__(self) -> str:
         return f"adjoint_kernel({self.__name__})"
@@ -260,6 +261,20 @@ class AdjointKernel:
         self._check_apart(args, own, made.code.written)
         return made
 
+    def _places(self, args: Sequence[Any]) -> list[int]:
+        """Return the places of the arguments of the kernel among those of its adjoint."""
+        return [place for place, _ in self._own(args, [launch.type_of(each) for each in args])]
+
+    def _finals(self, code: KernelCode, args: Sequence[Any], grid: _Grid) -> list[Any]:
+        """Return what arrays are after the kernel, of which threads have to know: it is run on copies."""
+        if not code.finals:
+            return []
+        own = [args[place] for place in self._places(args)]
+        for number in code.written:
+            own[number] = launch.copied(own[number], grid.stream)
+        launch.start(self._primal, grid.configuration(grid.shared_bytes), own)
+        return [own[number] for number in code.finals]
+
     def _check_shadow(self, name: str, array: Any, shadow: Any) -> None:
         if not launch.is_device_array(shadow):
             raise TypeError(f"the shadow of `{name}` is not an array on the device, but a {type(shadow).__name__}")
@@ -298,12 +313,14 @@ class Launcher:
     def __call__(self, *args: Any) -> None:
         """Run the kernel and its adjoint: add to the shadows of what it reads, consume those of what it overwrites."""
         made = self._adjoint._prepared(args, self._grid)
-        made.run(self._grid, self._shared_bytes(made), args)
+        finals = self._adjoint._finals(made.code, args, self._grid)
+        made.run(self._grid, self._shared_bytes(made), args, finals)
 
     def record_bytes(self, *args: Any) -> int:
         """Return how many bytes the records of a launch with these arguments take in global memory."""
         made = self._adjoint._prepared(args, self._grid)
-        lengths = made.lengths(self._grid, [*args, *made.captured_on(self._grid.stream)])
+        finals = [args[self._adjoint._places(args)[number]] for number in made.code.finals]
+        lengths = made.lengths(self._grid, [*args, *made.captured_on(self._grid.stream), *finals])
         return self._grid.lanes * made.workspaces.bytes_of_lane(lengths)
 
     def _shared_bytes(self, made: _Compiled) -> int:
@@ -314,4 +331,15 @@ class Launcher:
 def made_kinds(made: _Compiled, kinds: Sequence[Type]) -> tuple[Type, ...]:
     """Return the types of all that the kernel takes."""
     captured = [launch.type_of(each) for each in made.captured]
-    return (*kinds, *captured, *(types.Array(record.dtype, 1, "C") for record in made.code.records))
+    places = iter(range(len(kinds)))
+    active = made.code.active
+    own = [kinds[_skip(places) if number in active else next(places)] for number in range(len(made.names))]
+    finals = [own[number] for number in made.code.finals]
+    return (*kinds, *captured, *finals, *(types.Array(record.dtype, 1, "C") for record in made.code.records))
+
+
+def _skip(places: Iterator[int]) -> int:
+    """Return a place, and skip that of the shadow after it."""
+    place = next(places)
+    next(places)
+    return place

@@ -66,6 +66,15 @@ def on_host(array: Any, stream: Any = 0) -> Any:
     return array.copy_to_host(stream=stream)
 
 
+def copied(array: Any, stream: Any = 0) -> Any:
+    """Return a copy of a contiguous array of the device. Raises ValueError for another one."""
+    if not is_contiguous(array):
+        raise ValueError("this kernel is run on copies of what it writes to, which must be arrays in row-major order")
+    made = new(tuple(array.shape), array.dtype, stream)
+    made.copy_to_device(on_device(array), stream=stream)
+    return made
+
+
 def is_contiguous(array: Any) -> bool:
     """Return whether an array is one block of memory in row-major order."""
     return bool(array.flags.c_contiguous if isinstance(array, np.ndarray) else array.is_c_contiguous())
