@@ -161,6 +161,41 @@ def test_a_refusal_is_printed_without_a_traceback(pow_file, capsys, function, ty
     assert not printed.out
 
 
+KERNEL = """\
+from numba import cuda
+
+@cuda.jit
+def saxpy(a, x, out):
+    i = cuda.grid(1)
+    if i < x.size:
+        out[i] += a * x[i]
+
+
+def square(x):
+    return x * x
+"""
+
+
+def test_what_runs_on_a_device_is_shown(tmp_path, capsys):
+    file = tmp_path / "kernels.py"
+    file.write_text(KERNEL)
+    types = ["--types", "f32, f32[::1], f32[::1]", "--target", "cuda"]
+    assert cli.main(["show", f"{file}:saxpy", *types, "--wrt", "x, out"]) == 0
+    text = capsys.readouterr().out
+    assert "def saxpy_adjoint(a, x, dx, out, dout):" in text
+    assert "dx[i] += " in text
+    assert cli.main(["show", f"{file}:square", "--types", "f32", "--target", "cuda"]) == 0
+    assert "@cuda.jit(device=True)" in capsys.readouterr().out
+    for more, message in (
+        (["--stage", "llvm"], "for --target cuda it is one of python, ptx, sass"),
+        (["--capability", "x"], "--capability is such as 9.0"),
+    ):
+        assert cli.main(["show", f"{file}:saxpy", *types, *more]) == 2
+        assert message in capsys.readouterr().err
+    assert cli.main(["show", f"{file}:square", "--types", "f32", "--stage", "ptx"]) == 2
+    assert "for --target cpu it is one of" in capsys.readouterr().err
+
+
 def test_demo(monkeypatch, tmp_path):
     calls = []
     monkeypatch.setattr(demonstration, "run", lambda output: calls.append(output) or True)

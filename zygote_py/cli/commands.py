@@ -2,6 +2,7 @@
 
     zygote-py show pow.py:pow --types "f64, i64"
     zygote-py show pow.py:pow --types "f64, i64" --stage python
+    zygote-py show kernels.py:saxpy --types "f32, f32[::1], f32[::1]" --target cuda --stage ptx
     zygote-py demo
     zygote-py cache info
 
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 STAGES = ("primal", "adjoint", "python", "llvm", "asm")
+ON_DEVICES = ("python", "ptx", "sass")
 
 
 class UsageError(Exception):
@@ -68,7 +70,17 @@ def _parser() -> argparse.ArgumentParser:
     )
     show.add_argument("function", metavar="FILE.py:FUNCTION", help="the function, and the file that defines it")
     show.add_argument("--types", help='the types of its arguments, such as "f64, i64" or "f64[:, :], bool"')
-    show.add_argument("--stage", choices=STAGES, help="print this stage only")
+    show.add_argument("--stage", choices=tuple(dict.fromkeys((*STAGES, *ON_DEVICES))), help="print this stage only")
+    show.add_argument(
+        "--target",
+        choices=("cpu", "cuda"),
+        default="cpu",
+        help="the processor, or a device: then the function may be a kernel, whose adjoint is printed",
+    )
+    show.add_argument("--capability", default="9.0", help="the compute capability of the device (default: %(default)s)")
+    show.add_argument(
+        "--threads", default="128", help='the threads of a block, such as "16, 16" (default: %(default)s)'
+    )
     show.add_argument(
         "--wrt", help='the parameters to differentiate with respect to, by name or position, such as "x" or "0, 2"'
     )
@@ -98,7 +110,7 @@ def _parser() -> argparse.ArgumentParser:
 def _show(options: argparse.Namespace) -> int:
     # Imported here because Numba takes a second to import, and `--help` and `--version` do not need it.
     import zygote_py as zg
-    from zygote_py import compiler, ir
+    from zygote_py import ir
 
     function = _load(options.function)
     if options.types is None and (required := _required(function)):
@@ -107,15 +119,14 @@ def _show(options: argparse.Namespace) -> int:
         types = ir.parse_types(options.types or "")
     except ValueError as error:
         raise UsageError(f"--types: {error}") from error
+    known = ON_DEVICES if options.target == "cuda" else STAGES
+    if options.stage is not None and options.stage not in known:
+        raise UsageError(f"--stage {options.stage}: for --target {options.target} it is one of {', '.join(known)}")
     try:
-        if isinstance(function, zg.DerivativeFunction) and options.wrt is None:
-            derivative = function
-        else:
-            is_gradient = isinstance(function, zg.DerivativeFunction) and isinstance(
-                function.form, compiler.GradientForm
-            )
-            primal = function.primal if is_gradient else function  # type: ignore[attr-defined]
-            derivative = zg.gradient(primal, wrt=_wrt(options.wrt))
+        if options.target == "cuda":
+            print(_on_device(function, types, options).strip("\n"))
+            return 0
+        derivative = _derivative(function, options)
         stages = {
             "primal": derivative.primal_ir,
             "adjoint": derivative.adjoint_ir,
@@ -130,6 +141,41 @@ def _show(options: argparse.Namespace) -> int:
         print(error, file=sys.stderr)
         return 1
     return 0
+
+
+def _derivative(function: Any, options: argparse.Namespace) -> Any:
+    """Return the derivative to show: the function itself, or the gradient of it, or of what it is a gradient of."""
+    import zygote_py as zg
+    from zygote_py import compiler
+
+    if isinstance(function, zg.DerivativeFunction) and options.wrt is None:
+        return function
+    is_gradient = isinstance(function, zg.DerivativeFunction) and isinstance(function.form, compiler.GradientForm)
+    return zg.gradient(function.primal if is_gradient else function, wrt=_wrt(options.wrt))
+
+
+def _on_device(function: Any, types: Sequence[Any], options: argparse.Namespace) -> str:
+    """Return the adjoint of a kernel, or a derivative as a device function, as text."""
+    from zygote_py import numba_adapter
+    from zygote_py.kernels import adjoint_kernels, device_functions
+
+    stage = options.stage or "python"
+    try:
+        major, minor = map(int, options.capability.split("."))
+        threads = tuple(map(int, options.threads.split(",")))
+    except ValueError:
+        raise UsageError("--capability is such as 9.0, --threads such as 128 or 16, 16") from None
+    try:
+        if numba_adapter.is_kernel(function):
+            active = options.wrt and [name.strip() for name in options.wrt.split(",")]
+            return adjoint_kernels.shown(function, active, types, stage, (major, minor), threads)
+        if stage == "sass":
+            raise UsageError("--stage sass is that of a kernel")
+        derivative = _derivative(function, options)
+        _check_number(derivative, types)
+        return device_functions.shown(derivative, tuple(types), stage, (major, minor))
+    except (ImportError, RuntimeError) as error:
+        raise UsageError(str(error)) from error
 
 
 def _check_number(derivative: Any, types: Sequence[Any]) -> None:

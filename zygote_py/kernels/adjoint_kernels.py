@@ -204,6 +204,15 @@ class AdjointKernel:
         own = self._own(kinds, kinds)
         return self._for(tuple(kinds[place] for place, _ in own), grid.kind), list(kinds)
 
+    def with_shadows(self, kinds: Sequence[Type]) -> list[Type]:
+        """Return the types of the arguments of a launch, from those of the kernel."""
+        found: list[Type] = []
+        for name, kind in zip_longest(self._parameters, kinds):
+            is_float = isinstance(kind, types.Array) and isinstance(kind.dtype, types.Float)
+            has_shadow = is_float if self.active is None else name in self.active
+            found += [kind] * (2 if has_shadow else 1)
+        return found
+
     def _own(self, args: Sequence[Any], kinds: Sequence[Type]) -> list[tuple[int, int | None]]:
         """Return the places of the arguments and of their shadows, None for those without."""
         found: list[tuple[int, int | None]] = []
@@ -326,6 +335,26 @@ class Launcher:
     def _shared_bytes(self, made: _Compiled) -> int:
         """Return the bytes of dynamic shared memory, with those of the shadow."""
         return self._grid.shared_bytes * (2 if any(each.is_dynamic for each in made.code.shadows_of_shared) else 1)
+
+
+def shown(
+    kernel: Any,
+    active: Sequence[str] | None,
+    kinds: Sequence[Type],
+    stage: str,
+    capability: tuple[int, int],
+    threads: tuple[int, ...],
+) -> str:
+    """Return a stage of the adjoint of a kernel, for the types of the arguments of the kernel."""
+    adjoint = AdjointKernel(kernel, active)
+    given = adjoint.with_shadows(kinds)
+    match stage:
+        case "python":
+            return adjoint.source(*given, threads=threads)
+        case "ptx":
+            return adjoint.inspect_ptx(*given, capability=capability, threads=threads)
+        case _:
+            return adjoint.inspect_sass(*given, capability=capability, threads=threads)
 
 
 def made_kinds(made: _Compiled, kinds: Sequence[Type]) -> tuple[Type, ...]:

@@ -28,6 +28,14 @@ def in_kernels(df: DerivativeFunction[..., Any]) -> Any:
         return known[1]
 
 
+def shown(df: DerivativeFunction[..., Any], kinds: tuple[Type, ...], stage: str, capability: tuple[int, int]) -> str:
+    """Return the text of a derivative for a device, or its PTX."""
+    if stage == "python":
+        return device_entered(df, kinds).code.emitted.source
+    launch.cuda_module()
+    return launch.ptx(_code_for(df, kinds), kinds, capability, device=True)
+
+
 def _code_for(df: DerivativeFunction[..., Any], kinds: tuple[Type, ...]) -> Any:
     found = device_entered(df, kinds)
     code = found.code

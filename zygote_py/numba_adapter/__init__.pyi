@@ -32,6 +32,7 @@ from .reading.custom_rules import ChoiceType as ChoiceType
 from .reading.kernels import (
     AXES as AXES,
     REGISTERS as REGISTERS,
+    is_kernel as is_kernel,
     py_func_of_kernel as py_func_of_kernel,
     read_kernel as read_kernel,
     stand_ins as stand_ins,

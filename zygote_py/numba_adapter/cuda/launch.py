@@ -161,12 +161,15 @@ def _without_device(capability: tuple[int, int]) -> Iterator[None]:
         dispatcher.get_current_device = known
 
 
-def ptx(kernel: Any, kinds: tuple[Any, ...], capability: tuple[int, int]) -> str:
-    """Return the PTX of a kernel for argument types and a compute capability. No device is needed."""
+def ptx(kernel: Any, kinds: tuple[Any, ...], capability: tuple[int, int], *, device: bool = False) -> str:
+    """Return the PTX of a kernel, or of a device function, for argument types and a compute capability.
+
+    No device is needed.
+    """
     options = getattr(kernel, "targetoptions", {})
     kept = {name: options[name] for name in ("debug", "lineinfo", "fastmath", "opt") if options.get(name) is not None}
     with _without_device(capability):
-        text, _ = cuda_module().compile_ptx(kernel.py_func, kinds, cc=capability, **kept)
+        text, _ = cuda_module().compile_ptx(kernel.py_func, kinds, cc=capability, device=device, **kept)
     return str(text)
 
 

@@ -154,8 +154,13 @@ def read_kernel(kernel: Any) -> tuple[FunctionType, dict[str, object]]:
     return _Reading().function(function), options
 
 
+def is_kernel(value: Any) -> bool:
+    """Return whether a value is what `cuda.jit` returns."""
+    return _is_of_cuda(type(value)) and isinstance(_python_of(value), FunctionType)
+
+
 def py_func_of_kernel(kernel: Any) -> FunctionType:
-    """Return the Python function of a kernel. Raises TypeError for what is none."""
+    """Return the Python function of a kernel. Raises TypeError for any other value."""
     for found in (getattr(kernel, "py_func", None), getattr(kernel, "fn", None), kernel):
         if isinstance(found, FunctionType):
             return found

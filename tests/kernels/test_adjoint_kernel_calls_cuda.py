@@ -1,0 +1,115 @@
+"""Launches of adjoint kernels, and what is refused, on a device or in the simulator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numba import config, cuda
+
+from tests.kernels.test_adjoint_kernel_cuda import elementwise, some, strided
+from zygote_py import DifferentiationError, adjoint_kernel
+
+pytestmark = pytest.mark.skipif(
+    not (config.ENABLE_CUDASIM or cuda.is_available()), reason="there is neither a device nor the simulator"
+)
+
+
+def test_the_active_arrays_are_named():
+    adjoint = adjoint_kernel(strided, active=("x", "out"))
+    x, y, out = (cuda.to_device(some(5)) for _ in range(3))
+    dx, dout = cuda.to_device(np.zeros(5)), cuda.to_device(np.ones(5))
+    adjoint[1, 8](x, dx, y, out, dout)
+    np.testing.assert_allclose(dx.copy_to_host(), y.copy_to_host() + 2 * x.copy_to_host(), rtol=1e-13)
+    assert not dout.copy_to_host().any()
+
+
+def test_a_second_launch_adds():
+    x, out = cuda.to_device(np.arange(4.0)), cuda.to_device(np.zeros(4))
+    dx, dout = cuda.to_device(np.ones(4)), cuda.to_device(np.ones(4))
+
+    def square(x, out):
+        i = cuda.grid(1)
+        if i < x.size:
+            out[i] = x[i] ** 2
+
+    adjoint = adjoint_kernel(square)
+    adjoint[1, 4](x, dx, out, dout)
+    dout.copy_to_device(np.full(4, 2.0))
+    adjoint[1, 4](x, dx, out, dout)
+    np.testing.assert_allclose(dx.copy_to_host(), 1 + 2 * np.arange(4.0) * 3)
+
+
+def test_what_does_not_fit_is_refused_before_the_launch():
+    adjoint = adjoint_kernel(elementwise)
+    x, out, short = cuda.to_device(some(4)), cuda.to_device(some(4)), cuda.to_device(some(3))
+    dx, dout = cuda.to_device(np.zeros(4)), cuda.to_device(np.ones(4))
+    single = cuda.to_device(np.zeros(4, np.float32))
+    before = out.copy_to_host()
+    with pytest.raises(ValueError, match=r"the shadow of `x` has the shape \(3,\), not \(4,\)"):
+        adjoint[1, 4](x, short, out, dout)
+    with pytest.raises(TypeError, match=r"the shadow of `x` is of dtype float32, not float64"):
+        adjoint[1, 4](x, single, out, dout)
+    with pytest.raises(TypeError, match=r"takes \(x, dx, out, dout\): .*; 3 arguments were given"):
+        adjoint[1, 4](x, dx, out)
+    with pytest.raises(TypeError, match=r"argument 1 .* is an array of the host: copy it with cuda.to_device"):
+        adjoint[1, 4](x, np.zeros(4), out, dout)
+    with pytest.raises(ValueError, match=r"`dx` and `dout` share memory|`dout` and `dx` share memory"):
+        adjoint[1, 4](x, dx, out, dx)
+    with pytest.raises(ValueError, match=r"`x` and `out` share memory|`out` and `x` share memory"):
+        adjoint[1, 4](x, dx, x, dout)
+    with pytest.raises(TypeError, match=r"launch the adjoint of a kernel on a grid: elementwise\[blocks, threads\]"):
+        adjoint(x, dx, out, dout)
+    with pytest.raises(ValueError, match="positive integer"):
+        adjoint[0, 4](x, dx, out, dout)
+    np.testing.assert_array_equal(out.copy_to_host(), before)
+    assert not dx.copy_to_host().any()
+    adjoint[1, 4](x, dx, out, dout)  # the next good call works
+    assert dx.copy_to_host().all()
+
+
+def refused(kernel, *arrays, grid=(1, 4), active=None):
+    args = []
+    for each in arrays:
+        args.append(cuda.to_device(each) if isinstance(each, np.ndarray) else each)
+        if isinstance(each, np.ndarray) and each.dtype.kind == "f":
+            args.append(cuda.to_device(np.zeros_like(each)))
+    with pytest.raises(DifferentiationError) as caught:
+        adjoint_kernel(kernel, active=active)[grid](*args)
+    return caught.value
+
+
+def test_what_a_kernel_cannot_do_is_refused_with_its_line():
+    def allocates(x, out):
+        i = cuda.grid(1)
+        y = np.zeros(x.size)
+        y[0] = x[i]
+        out[i] = y[i] + y[0]
+
+    def raises(x, out):
+        i = cuda.grid(1)
+        if x[i] < 0.0:
+            raise ValueError
+        out[i] = x[i] ** 2
+
+    def uses_old(x, out):
+        i = cuda.grid(1)
+        out[i] = cuda.atomic.add(x, 0, 1.0) * x[i]
+
+    def returns(x, out):
+        return x[0]
+
+    def shuffles(x, out):
+        i = cuda.grid(1)
+        out[i] = cuda.shfl_sync(0xFFFFFFFF, x[i], 0)
+
+    for kernel, line in ((allocates, 2), (raises, 3), (uses_old, 2), (shuffles, 2)):
+        found = refused(kernel, some(4), some(4))
+        assert found.line == kernel.__code__.co_firstlineno + line, str(found)
+    refused(returns, some(4), some(4))
+    counts = cuda.to_device(np.arange(4))
+    with pytest.raises(TypeError, match=r"`out` is active and of type .*: only arrays of floats have a shadow"):
+        adjoint_kernel(elementwise, active="out")[1, 4](cuda.to_device(some(4)), counts, counts)
+    with pytest.raises(ValueError, match="elementwise has no parameter `y`: it has x, out"):
+        adjoint_kernel(elementwise, active=("x", "y"))
+    with pytest.raises(TypeError, match=r"a kernel is a function that cuda.jit decorates, not float"):
+        adjoint_kernel(2.0)
