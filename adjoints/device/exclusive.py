@@ -23,16 +23,20 @@ from numba import types
 
 from zygote_py.ir import (
     Block,
+    Branch,
     Const,
     Function,
     Instr,
     Memory,
     Operand,
+    Param,
     Phi,
     Value,
+    dominator_tree,
     has_memory,
     ops,
     reads,
+    uses,
     writes,
 )
 from zygote_py.ir.lazy_dataclass import dataclass
@@ -109,6 +113,9 @@ class _Sums:
     def __init__(self, function: Function) -> None:
         self._same = {param for param in function.params if not has_memory(param.type)}
         self._known: dict[Value, _Sum | None] = {}
+        self._tree = dominator_tree(function)
+        self._uses = uses(function)
+        self._headers = {phi: block for block in function.blocks for phi in block.phis}
 
     def of(self, operand: Operand) -> _Sum | None:
         """Return the sum that a number is; None if it may be anything."""
@@ -140,7 +147,9 @@ class _Sums:
                 return _Sum(((_Start(axis), 1), (_Thread(axis), 1)))
             case ops.grid_step, (_, Const(value=int(axis))):
                 return _Sum(((_Size(axis, True), 1),))
-            case ((ops.dim | ops.blocks), _):
+            case ops.blocks, _:
+                return _Sum(((value, 1),))
+            case ops.dim, (Param(), _):  # of a view, it may differ from thread to thread
                 return _Sum(((value, 1),))
             case op, (inner,) if op in _CASTS:
                 return self.of(inner)
@@ -166,9 +175,34 @@ class _Sums:
                         return _Sum(((_Start(size.axis), 1),))
                     if _is_blocks(other, size.axis) and not size.is_of_grid:
                         return _Sum(((_Size(size.axis, True), 1),))
-                    if _counts(varying):
+                    if self._counts(varying):
                         return _Sum(((_Multiple(size), 1),))
         return None
+
+    def _counts(self, operand: Operand) -> bool:
+        """Return whether a number counts the rounds of a loop, up from 0, or down to 0 within the loop."""
+        while isinstance(operand, Instr) and operand.op in _CASTS:
+            operand = operand.args[0]
+        if not isinstance(operand, Phi):
+            return False
+        for each in operand.args:
+            match each:
+                case Const(value=int(start)) if start >= 0:
+                    continue
+                case Instr(op=operator.add, args=(before, Const(value=int(step)))) if before is operand and step > 0:
+                    continue
+                case _:
+                    return self._is_guarded(operand)
+        return True
+
+    def _is_guarded(self, phi: Phi) -> bool:
+        """Return whether a number is used only where its loop has found it to be 0 or more."""
+        match self._headers[phi].terminator:
+            case Branch(condition=Instr(op=operator.ge, args=(tested, Const(value=0))) as test, then=inside):
+                others = [use for use in self._uses.get(phi, ()) if use.user is not test]
+                return tested is phi and all(self._tree.dominates(inside, use.block) for use in others)
+            case _:
+                return False
 
     def _of_phi(self, phi: Phi) -> _Sum | None:
         """Return the sum of a number that a loop raises by the number of threads."""
@@ -193,24 +227,6 @@ def _is_blocks(found: _Sum | None, axis: int) -> bool:
             return number == axis
         case _:
             return False
-
-
-def _counts(operand: Operand) -> bool:
-    """Return whether a number counts the rounds of a loop, up from 0, or down to 0 in the reverse sweep."""
-    while isinstance(operand, Instr) and operand.op in _CASTS:
-        operand = operand.args[0]
-    if not isinstance(operand, Phi):
-        return False
-    for each in operand.args:
-        match each:
-            case Const(value=int(start)) if start >= 0:
-                continue
-            case Instr(op=operator.add, args=(before, Const(value=int(step)))) if before is operand and step > 0:
-                continue
-            case Instr(op=operator.sub, args=(before, Const(value=1))):  # from the number of rounds
-                continue
-        return False
-    return True
 
 
 @dataclass(frozen=True, slots=True)

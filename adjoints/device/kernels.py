@@ -217,6 +217,17 @@ def _finals(function: Function, arrays: Sequence[Param]) -> dict[Value, Value]:
                     "do it in another kernel, or use another array",
                 )
         root = memory.root(instr.args[0])
+        for other, (where, at) in places.items():
+            is_read = (
+                other.op is not ops.barrier and other.op is not instr.op and root in map(memory.root, reads(other))
+            )
+            follows = block in reach(where.successors, lambda each: each.successors) or (where is block and at < place)
+            if is_read and follows:
+                raise refuse(
+                    "an atomic maximum or minimum of an array that was read before in the same kernel is not supported",
+                    instr.loc,
+                    "use another array for each of them, or another kernel",
+                )
         if root in arrays and root not in found:
             assert isinstance(root, Param)
             made.append(Param(root.type, f"{root.hint}_final", root.loc))

@@ -113,3 +113,31 @@ def test_what_a_kernel_cannot_do_is_refused_with_its_line():
         adjoint_kernel(elementwise, active=("x", "y"))
     with pytest.raises(TypeError, match=r"a kernel is a function that cuda.jit decorates, not float"):
         adjoint_kernel(2.0)
+
+
+def test_an_array_that_is_read_and_then_raised_again_is_refused():
+    def twice(x, top, out):
+        cuda.atomic.max(top, 0, x[0])
+        out[0] = top[0] * top[0]
+        cuda.atomic.max(top, 0, x[1])
+
+    assert "that was read before" in str(refused(twice, some(2), some(1), some(1), grid=(1, 1)))
+
+
+def test_threads_that_meet_add_atomically():
+    def by_views(x, z, out):
+        i = cuda.grid(1)
+        y = x[i:]
+        out[i] = z[i + y.shape[0]] ** 2
+
+    def by_wrapping(z, out, m):
+        i = cuda.grid(1)
+        v = 0.0
+        k = m[i] - 1
+        while k > -2:
+            v += z[i + k * cuda.gridsize(1)] ** 2
+            k -= 1
+        out[i] = v
+
+    for kernel, types in ((by_views, ["f64[::1]"] * 6), (by_wrapping, ["f64[::1]"] * 4 + ["i64[::1]"])):
+        assert "cuda.atomic.add(dz" in adjoint_kernel(kernel).source(", ".join(types))
