@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.device.records import ACCESSES, is_small
+from zygote_py.adjoints.device.records import ACCESSES
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir import (
     NONE,
@@ -186,7 +186,7 @@ def _dim(array: Operand, axis: int) -> Instr:
 def _use_own_arrays(function: Function, block: Block) -> None:
     """Let small arrays of zeros in a block be arrays whose elements are set one by one."""
     for index, instr in enumerate(block.instrs):
-        if instr.op is ops.zeros and is_small(instr):
+        if instr.op is ops.zeros and all(isinstance(each, Const) for each in instr.args):
             instr.op = ops.record
             rest = _fill(function, block, index + 1, instr, instr.args)
             _use_own_arrays(function, rest)

@@ -18,9 +18,9 @@ import operator
 from collections.abc import Collection, Mapping, Sequence
 from typing import Self
 
-import numpy as np
 from numba import types
 
+from zygote_py.adjoints.reverse.fused.stepwise import CASTS
 from zygote_py.ir import (
     Block,
     Branch,
@@ -41,7 +41,6 @@ from zygote_py.ir import (
 )
 from zygote_py.ir.lazy_dataclass import dataclass
 
-_CASTS = (int, np.int64, np.int32, np.uint32, np.uint64)
 _MOST_TERMS = 8
 _ACCESSES = (
     *(ops.getitem, ops.setitem, ops.accumulate, ops.initialize, ops.raise_to, ops.lower_to),
@@ -151,7 +150,7 @@ class _Sums:
                 return _Sum(((value, 1),))
             case ops.dim, (Param(), _):  # of a view, it may differ from thread to thread
                 return _Sum(((value, 1),))
-            case op, (inner,) if op in _CASTS:
+            case op, (inner,) if op in CASTS:
                 return self.of(inner)
             case operator.neg, (inner,):
                 found = self.of(inner)
@@ -181,7 +180,7 @@ class _Sums:
 
     def _counts(self, operand: Operand) -> bool:
         """Return whether a number counts the rounds of a loop, up from 0, or down to 0 within the loop."""
-        while isinstance(operand, Instr) and operand.op in _CASTS:
+        while isinstance(operand, Instr) and operand.op in CASTS:
             operand = operand.args[0]
         if not isinstance(operand, Phi):
             return False
@@ -310,15 +309,7 @@ def exclusive_accumulations(function: Function, shared: Collection[Value], axes:
 
 def _index(access: Instr, root: Value) -> Sequence[Operand]:
     """Return the indices of an element of an array itself; none of what is accessed by a view, or as a whole."""
-    if access.op not in (
-        ops.getitem,
-        ops.setitem,
-        ops.accumulate,
-        ops.initialize,
-        *ops.ATOMIC.values(),
-        ops.raise_to,
-        ops.lower_to,
-    ):
+    if access.op not in _ACCESSES:
         return ()
     if access.args[0] is not root or isinstance(access.type, types.Array):
         return ()

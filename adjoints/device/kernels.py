@@ -25,6 +25,7 @@ import numpy as np
 from numba import types
 
 from zygote_py.adjoints.analysis import Degree, Summaries, expose_results, find_active, find_left_out
+from zygote_py.adjoints.device.divergence import check_barriers
 from zygote_py.adjoints.device.exclusive import exclusive_accumulations
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.reverse.adjoint import Prepared, make_adjoint
@@ -45,6 +46,7 @@ from zygote_py.ir import (
     Type,
     Value,
     check_after,
+    cycles,
     inline_calls,
     inserting,
     loop_nest,
@@ -52,6 +54,7 @@ from zygote_py.ir import (
     reach,
     reads,
     replace_uses,
+    routines_of,
     uses,
     writes,
     zero,
@@ -85,10 +88,14 @@ def take_threads(function: Function) -> tuple[Shared, ...]:
 
     Arrays in shared memory become parameters, after the others, and are returned. Raises DifferentiationError.
     """
-    inline_calls(function, lambda call: True)
-    if calls := list(function.calls()):
-        instr, routine = calls[0]
-        raise refuse(f"`{routine.__name__}` calls itself, which cannot be differentiated in a kernel", instr.loc)
+    called = [routine for _, routine in function.calls()]
+    for routine, others in cycles(routines_of(function)).items() if called else ():
+        if others:
+            raise refuse(
+                f"`{routine.__name__}` calls itself, which cannot be differentiated in a kernel", routine.function.loc
+            )
+    while list(function.calls()):
+        inline_calls(function, lambda call: True)
     found = _take_shared(function)
     _use_accumulations(function)
     memory = Memory(function)
@@ -174,6 +181,7 @@ def adjoint_of_kernel(
 
     Of these, `shared` are in shared memory; `threads` are how many a block has, along each axis.
     """
+    check_barriers(primal)
     expose_results(primal)
     memory = Memory(primal)
     params = list(primal.params)
@@ -218,11 +226,9 @@ def _finals(function: Function, arrays: Sequence[Param]) -> dict[Value, Value]:
                 )
         root = memory.root(instr.args[0])
         for other, (where, at) in places.items():
-            is_read = (
-                other.op is not ops.barrier and other.op is not instr.op and root in map(memory.root, reads(other))
-            )
-            follows = block in reach(where.successors, lambda each: each.successors) or (where is block and at < place)
-            if is_read and follows:
+            if other.op in (ops.barrier, instr.op) or root not in map(memory.root, reads(other)):
+                continue
+            if block in reach(where.successors, lambda each: each.successors) or (where is block and at < place):
                 raise refuse(
                     "an atomic maximum or minimum of an array that was read before in the same kernel is not supported",
                     instr.loc,

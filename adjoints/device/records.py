@@ -357,7 +357,7 @@ def _lengths(function: Function, found: Sequence[Instr], written: Collection[Par
     copied = clone(function)
     made = copied.function
     own = [param for param, old in zip(made.params, function.params, strict=True) if old in written]
-    _forget_writes(made, own)
+    forgotten = _writes_to(made, own)
     records = {copied.values[each]: number for number, each in enumerate(found)}
     unknown: dict[Type, Param] = {}
     needed = Instr(ops.record, (Const(len(found), _INDEX),), _COUNTERS, "lengths", function.loc)
@@ -388,6 +388,9 @@ def _lengths(function: Function, found: Sequence[Instr], written: Collection[Par
                     b.call(ops.setitem, top, Const(0, _INDEX), Const(0, _INDEX), type=types.none)
                 else:
                     grow(records[instr], instr.args[0])
+            elif instr in forgotten:
+                if instr.type != types.none:
+                    replaced[instr] = read(instr.type)
             elif not isinstance(record, Instr) or record not in records:
                 b.add(instr)
             elif instr.op is ops.push:
@@ -444,17 +447,15 @@ def _lengths(function: Function, found: Sequence[Instr], written: Collection[Par
     return made
 
 
-def _forget_writes(function: Function, arrays: Sequence[Param]) -> None:
-    """Remove what a function writes to some arrays, and its barriers, in place."""
+def _writes_to(function: Function, arrays: Sequence[Param]) -> set[Instr]:
+    """Return the instructions that write to some arrays, and the barriers."""
     memory = Memory(function)
     roots = {memory.root(param) for param in arrays}
-    for block in function.blocks:
-        block.instrs = [
-            instr
-            for instr in block.instrs
-            if instr.op is not ops.barrier
-            and not (instr.type == types.none and any(memory.root(each) in roots for each in writes(instr)))
-        ]
+    return {
+        instr
+        for instr in function.instrs()
+        if instr.op is ops.barrier or any(memory.root(each) in roots for each in writes(instr))
+    }
 
 
 def _reached(blocks: Sequence[Block]) -> Iterator[Block]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numba import config, cuda
+from numba import config, cuda, float64
 
 from tests.kernels.test_adjoint_kernel_cuda import elementwise, some, strided
 from zygote_py import DifferentiationError, adjoint_kernel
@@ -141,3 +141,22 @@ def test_threads_that_meet_add_atomically():
 
     for kernel, types in ((by_views, ["f64[::1]"] * 6), (by_wrapping, ["f64[::1]"] * 4 + ["i64[::1]"])):
         assert "cuda.atomic.add(dz" in adjoint_kernel(kernel).source(", ".join(types))
+
+
+def test_threads_that_return_between_barriers_are_refused():
+    def returns(x, out, n):
+        s = cuda.shared.array(4, float64)
+        t = cuda.threadIdx.x
+        s[t] = x[t] * x[t]
+        cuda.syncthreads()
+        if t >= n:
+            return
+        v = s[(t + 1) % 4]
+        cuda.syncthreads()
+        s[t] = v * x[t]
+        cuda.syncthreads()
+        out[t] = s[(t + 1) % 4] * v
+
+    found = refused(returns, some(4), some(4), 2)
+    assert "a barrier that some threads leave out" in str(found)
+    assert found.line == returns.__code__.co_firstlineno + 8

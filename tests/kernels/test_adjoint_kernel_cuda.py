@@ -465,6 +465,34 @@ def with_captured(x, out):
         out[i] = scale * table[i % 3] * x[i] ** 2
 
 
+@cuda.jit
+def with_all(x, out, counts, n):
+    i = cuda.grid(1)
+    factors = cuda.const.array_like(table)
+    kept = cuda.local.array(100, float64)
+    if i < x.size:
+        value = x[i]
+        for k in range(n):
+            kept[k] = value
+            value = math.sin(value) * factors[k % 3]
+            cuda.atomic.max(counts, 0, k)
+            cuda.atomic.add(counts, 1, 1)
+        out[i] = value * kept[n - 1]
+
+
+def with_all_model(given):
+    x, _, counts, n = given
+    value = x
+    for k in range(n):
+        kept = value
+        value = np.sin(value) * table[k % 3]
+    return [x, value * kept, np.array([n - 1, counts[1] + n * x.size]), n]
+
+
+def test_constant_memory_large_arrays_of_a_thread_and_counters():
+    check(with_all, (2, 3), [some(5), some(5), np.zeros(2, np.int64), 4], with_all_model)
+
+
 def test_captured_variables():
     def model(given):
         x, _ = given

@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import math
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -77,9 +77,9 @@ def _axes(given: Any, what: str) -> tuple[int, ...]:
 class _Compiled:
     """The adjoint for some types of arguments."""
 
-    def __init__(self, code: KernelCode, names: Sequence[str]) -> None:
+    def __init__(self, code: KernelCode, kinds: Sequence[Type]) -> None:
         self.code = code
-        self.names = names
+        self.kinds = kinds
         self.kernel = numba_adapter.load(code.emitted)
         self.workspaces = Workspaces([record.dtype for record in code.records])
         self.captured = [capture.read() for capture in code.hidden]
@@ -88,7 +88,7 @@ class _Compiled:
         self._lock = threading.Lock()
         self._lengths: Any = None
         if code.lengths is not None:
-            count = len(names) + len(code.active) + len(self.captured) + len(code.finals)
+            count = len(kinds) + len(code.active) + len(self.captured) + len(code.finals)
             self._lengths = launch.compiled(_over_grid(code, count), {})
 
     def captured_on(self, stream: Any) -> list[Any]:
@@ -200,7 +200,7 @@ class AdjointKernel:
     def _inspected(self, args: tuple[Any, ...], threads: int | tuple[int, ...]) -> tuple[_Compiled, list[Type]]:
         grid = _Grid((2,) * len(_axes(threads, "threads")), _axes(threads, "threads"), 0, 0)
         given = parse_types(args[0]) if len(args) == 1 and isinstance(args[0], str) else args
-        kinds = [each if isinstance(each, types.Type) else launch.type_of(each) for each in given]
+        kinds = [each if isinstance(each, types.Type) else launch.type_of(_as_numba_has_it(each)) for each in given]
         own = self._own(kinds, kinds)
         return self._for(tuple(kinds[place] for place, _ in own), grid.kind), list(kinds)
 
@@ -208,10 +208,14 @@ class AdjointKernel:
         """Return the types of the arguments of a launch, from those of the kernel."""
         found: list[Type] = []
         for name, kind in zip_longest(self._parameters, kinds):
-            is_float = isinstance(kind, types.Array) and isinstance(kind.dtype, types.Float)
-            has_shadow = is_float if self.active is None else name in self.active
-            found += [kind] * (2 if has_shadow else 1)
+            found += [kind] * (2 if self._has_shadow(name, kind) else 1)
         return found
+
+    def _has_shadow(self, name: str, kind: Type | None) -> bool:
+        is_float = isinstance(kind, types.Array) and isinstance(kind.dtype, types.Float)
+        if self.active is not None and name in self.active and not is_float and kind is not None:
+            raise TypeError(f"`{name}` is active and of type {kind}: only arrays of floats have a shadow")
+        return is_float and (self.active is None or name in self.active)
 
     def _own(self, args: Sequence[Any], kinds: Sequence[Type]) -> list[tuple[int, int | None]]:
         """Return the places of the arguments and of their shadows, None for those without."""
@@ -219,10 +223,7 @@ class AdjointKernel:
         place = 0
         for name in self._parameters:
             kind = kinds[place] if place < len(kinds) else None
-            is_float = isinstance(kind, types.Array) and isinstance(kind.dtype, types.Float)
-            has_shadow = is_float if self.active is None else name in self.active
-            if has_shadow and not is_float:
-                raise TypeError(f"`{name}` is active and of type {kind}: only arrays of floats have a shadow")
+            has_shadow = self._has_shadow(name, kind)
             found.append((place, place + 1 if has_shadow else None))
             place += 2 if has_shadow else 1
         if place != len(args):
@@ -249,7 +250,7 @@ class AdjointKernel:
                         f"the arrays of {self.__name__} in shared memory, and their shadows, take {static:,} bytes; a "
                         f"block has {_MOST_SHARED:,}: make them smaller"
                     )
-                known = _Compiled(code, self._parameters)
+                known = _Compiled(code, kinds)
                 self._made[kinds, axes, threads if code.shared else None] = known
         return known
 
@@ -321,12 +322,14 @@ class Launcher:
 
     def __call__(self, *args: Any) -> None:
         """Run the kernel and its adjoint: add to the shadows of what it reads, consume those of what it overwrites."""
+        args = tuple(_as_numba_has_it(each, self._grid.stream) for each in args)
         made = self._adjoint._prepared(args, self._grid)
         finals = self._adjoint._finals(made.code, args, self._grid)
         made.run(self._grid, self._shared_bytes(made), args, finals)
 
     def record_bytes(self, *args: Any) -> int:
         """Return how many bytes the records of a launch with these arguments take in global memory."""
+        args = tuple(_as_numba_has_it(each, self._grid.stream) for each in args)
         made = self._adjoint._prepared(args, self._grid)
         finals = [args[self._adjoint._places(args)[number]] for number in made.code.finals]
         lengths = made.lengths(self._grid, [*args, *made.captured_on(self._grid.stream), *finals])
@@ -358,17 +361,12 @@ def shown(
 
 
 def made_kinds(made: _Compiled, kinds: Sequence[Type]) -> tuple[Type, ...]:
-    """Return the types of all that the kernel takes."""
+    """Return the types of all that the kernel takes, from those of the arguments of a launch."""
     captured = [launch.type_of(each) for each in made.captured]
-    places = iter(range(len(kinds)))
-    active = made.code.active
-    own = [kinds[_skip(places) if number in active else next(places)] for number in range(len(made.names))]
-    finals = [own[number] for number in made.code.finals]
+    finals = [made.kinds[number] for number in made.code.finals]
     return (*kinds, *captured, *finals, *(types.Array(record.dtype, 1, "C") for record in made.code.records))
 
 
-def _skip(places: Iterator[int]) -> int:
-    """Return a place, and skip that of the shadow after it."""
-    place = next(places)
-    next(places)
-    return place
+def _as_numba_has_it(value: Any, stream: Any = 0) -> Any:
+    """Return an array on the device of another library as one of Numba, without a copy, and other values as they are."""
+    return launch.on_device(value, stream) if launch.is_device_array(value) else value

@@ -19,7 +19,7 @@ from numba import types
 
 from zygote_py.ir import Block, Const, Function, Instr, Loop, Memory, Operand, Phi, Value, invariant, ops, reads, writes
 
-_CASTS = (int, np.int64, np.int32, np.uint32, np.uint64)
+CASTS = (int, np.int64, np.int32, np.uint32, np.uint64)
 _ACCESSES = (ops.getitem, ops.setitem, ops.accumulate, ops.initialize)
 
 
@@ -67,7 +67,7 @@ def _is_injective(index: Operand, loop: Loop) -> bool:
         case Phi() if index in loop.header.phis:
             following = [operand for pred, operand in index.incoming.items() if pred in loop]
             return all(_is_step(each, index, loop) for each in following)
-        case Instr(op=op, args=(inner,)) if op in _CASTS:
+        case Instr(op=op, args=(inner,)) if op in CASTS:
             return _is_injective(inner, loop)
         case Instr(op=operator.add | operator.sub, args=(left, right)):
             return any(
@@ -88,7 +88,7 @@ def _is_nonnegative(index: Operand, around: Collection[Phi] = ()) -> bool:
             return value >= 0
         case Phi():
             return index in around or all(_is_nonnegative(each, (*around, index)) for each in index.args)
-        case Instr(op=op, args=(inner,)) if op in _CASTS:
+        case Instr(op=op, args=(inner,)) if op in CASTS:
             return _is_nonnegative(inner, around)
         case Instr(op=operator.add | operator.mul, args=(left, right)):
             return _is_nonnegative(left, around) and _is_nonnegative(right, around)
@@ -113,7 +113,7 @@ def _is_nonzero(operand: Operand, loop: Loop) -> bool:
     match operand:
         case Const(value=int(value)):
             return value != 0
-        case Instr(op=op, args=(inner,)) if op in _CASTS:
+        case Instr(op=op, args=(inner,)) if op in CASTS:
             return _is_nonzero(inner, loop)
         case Instr(op=operator.mul, args=(left, right)):
             return _is_nonzero(left, loop) and _is_nonzero(right, loop)

@@ -1,0 +1,109 @@
+"""Barriers that some threads of a block do not come to, since a condition that differs between threads leads past them.
+
+    s[t] = x[t]
+    cuda.syncthreads()
+    if t >= n:
+        return                          these threads would reverse `s[t] = x[t]`
+    ...
+    cuda.syncthreads()                  before the others have reversed what is behind this barrier
+
+A thread that returns before a barrier does not wait for those that go on. In the reverse sweep it would come first to
+what it has done before, where it has to be last. That does not matter if it has done nothing that others see.
+
+A value differs between the threads of a block if it is computed from their numbers, from arrays of a thread's own or
+from what atomic operations return, or if it is merged after a branch on such a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from numba import types
+
+from zygote_py.adjoints.errors import refuse
+from zygote_py.ir import (
+    Block,
+    Branch,
+    Function,
+    Instr,
+    Memory,
+    Operand,
+    Param,
+    Routine,
+    Value,
+    ops,
+    postdominator_tree,
+    reach,
+    reads,
+    writes,
+)
+
+_OF_THREADS = (ops.thread_index, ops.grid, ops.raise_to, ops.lower_to, *ops.ATOMIC.values())
+
+
+def check_barriers(function: Function) -> None:
+    """Refuse barriers that some threads leave out after they have done what others see, in a function with one return.
+
+    Raises DifferentiationError.
+    """
+    barriers: dict[Block, Instr] = {}  # the first of each block
+    for block in function.blocks:
+        for instr in block.instrs:
+            if instr.op is ops.barrier:
+                barriers.setdefault(block, instr)
+    if not barriers:
+        return
+    memory = Memory(function, barriers=False)
+    shared = {memory.root(array) for barrier in barriers.values() for array in barrier.args}
+
+    def is_seen(instr: Instr) -> bool:
+        return instr.op is ops.barrier or any(memory.root(each) in shared for each in (*reads(instr), *writes(instr)))
+
+    for block, region in _divergent_branches(function):
+        left_out = [each for each in region if each in barriers]
+        before = [each for each in function.blocks if each is block or block in reach(each.successors, _following)]
+        if left_out and any(is_seen(instr) for each in before for instr in each.instrs):
+            raise refuse(
+                "a barrier that some threads leave out, as by an early `return`, after another barrier or after an "
+                "access to what threads write, is not supported",
+                barriers[left_out[0]].loc,
+                "let all threads of a block come to each barrier, and put conditions around the code between",
+            )
+
+
+def _divergent_branches(function: Function) -> list[tuple[Block, list[Block]]]:
+    """Return the blocks that end in a branch that threads take differently, with the blocks that depend on it."""
+    after = postdominator_tree(function).idom
+    regions = {
+        block: list(reach(block.successors, _following, [join] if (join := after[block]) is not None else []))
+        for block in function.blocks
+        if isinstance(block.terminator, Branch)
+    }
+    differs: set[Value] = set()
+    found: list[Block] = []
+    changed = True
+    while changed:
+        before = len(differs), len(found)
+        for block in function.blocks:
+            differs.update(phi for phi in block.phis if any(arg in differs for arg in phi.args))
+            differs.update(instr for instr in block.instrs if _differs(instr, differs))
+            end = block.terminator
+            if isinstance(end, Branch) and end.condition in differs and block not in found:
+                found.append(block)
+                join = after[block]
+                for each in (*regions[block], *([] if join is None else [join])):
+                    differs.update(each.phis)
+        changed = before != (len(differs), len(found))
+    return [(block, regions[block]) for block in found]
+
+
+def _differs(instr: Instr, known: Collection[Operand]) -> bool:
+    """Return whether a value may differ between the threads of a block, given those of which that is known."""
+    if instr.op in _OF_THREADS or isinstance(instr.op, Routine) or any(arg in known for arg in instr.args):
+        return True
+    own = instr.op is ops.getitem and not isinstance(instr.args[0], Param)
+    return own and isinstance(instr.args[0].type, types.Array)
+
+
+def _following(block: Block) -> tuple[Block, ...]:
+    return block.successors
