@@ -368,5 +368,5 @@ def made_kinds(made: _Compiled, kinds: Sequence[Type]) -> tuple[Type, ...]:
 
 
 def _as_numba_has_it(value: Any, stream: Any = 0) -> Any:
-    """Return an array on the device of another library as one of Numba, without a copy, and other values as they are."""
+    """Return an array of another library on the device as one of Numba, without a copy; other values as they are."""
     return launch.on_device(value, stream) if launch.is_device_array(value) else value
