@@ -1,11 +1,11 @@
-"""Barriers that some threads of a block do not come to, since a condition that differs between threads leads past them.
+"""Barriers that some threads of a block do not reach, since a condition that differs between threads leads past them.
 
     s[t] = x[t]
     cuda.syncthreads()
     if t >= n:
         return                          these threads would reverse `s[t] = x[t]`
     ...
-    cuda.syncthreads()                  before the others have reversed what is behind this barrier
+    cuda.syncthreads()                  before the others have reversed what is after this barrier
 
 A thread that returns before a barrier does not wait for those that go on. In the reverse sweep it would come first to
 what it has done before, where it has to be last. That does not matter if it has done nothing that others see.
@@ -67,7 +67,7 @@ def check_barriers(function: Function) -> None:
                 "a barrier that some threads leave out, as by an early `return`, after another barrier or after an "
                 "access to what threads write, is not supported",
                 barriers[left_out[0]].loc,
-                "let all threads of a block come to each barrier, and put conditions around the code between",
+                "let all threads of a block reach each barrier, and put conditions around the code between",
             )
 
 

@@ -192,8 +192,9 @@ def adjoint_of_kernel(
     left_out = find_left_out(primal, activity, Summaries(), Degree.KEPT, results)
     kept = keep_contents(primal, activity)
     finals = _finals(primal, [params[number] for number in active if number not in shared])
+    latched = _latched(primal)
     shadows = add_shadows(primal, activity, {}, given=True)
-    adjoint = make_adjoint(Prepared(primal, activity, shadows, {}, kept, (), {}, True, left_out, finals))
+    adjoint = make_adjoint(Prepared(primal, activity, shadows, {}, kept, (), {}, True, left_out, finals, latched))
     check_after("differentiate", primal, adjoint)
     places = {number: primal.params.index(shadows[params[number]]) for number in active}  # type: ignore[arg-type]
     covering = _covering(primal, {params[number]: each for number, each in shared.items()}, threads)
@@ -238,7 +239,38 @@ def _finals(function: Function, arrays: Sequence[Param]) -> dict[Value, Value]:
             assert isinstance(root, Param)
             made.append(Param(root.type, f"{root.hint}_final", root.loc))
             found[root] = made[-1]
+    if made:
+        _refuse_varying_sums(function, memory)
     function.params += made
+    return found
+
+
+def _refuse_varying_sums(function: Function, memory: Memory) -> None:
+    """Refuse to read atomic sums of floats: their last bits differ between the two launches that have to agree."""
+    sums = [instr for instr in function.instrs() if instr.op is ops.accumulate and len(instr.args) > 2]
+    roots = {memory.root(instr.args[0]) for instr in sums if isinstance(instr.args[1].type, types.Float)}
+    for instr in function.instrs():
+        if instr.op is ops.getitem and memory.root(instr.args[0]) in roots & {memory.root(p) for p in function.params}:
+            raise refuse(
+                "reading a sum of several threads, whose last bits vary, in a kernel with an atomic maximum or minimum "
+                "in global memory is not supported",
+                instr.loc,
+                "take the maximum in another kernel",
+            )
+
+
+def _latched(function: Function) -> dict[Instr, Instr]:
+    """Keep the value that each atomic maximum or minimum took, since it is compared with what became of it."""
+    found: dict[Instr, Instr] = {}
+    for block in function.blocks:
+        instrs: list[Instr] = []
+        for instr in block.instrs:
+            if ops.of(instr.op).role is ops.Role.EXTREME:
+                value = instr.args[1]
+                found[instr] = Instr(ops.latch, (value,), value.type, getattr(value, "hint", ""), instr.loc)
+                instrs.append(found[instr])
+            instrs.append(instr)
+        block.instrs = instrs
     return found
 
 

@@ -52,7 +52,7 @@ _OWN = (
     *(ops.getitem, ops.setitem, ops.accumulate, ops.initialize, ops.select, ops.const, ops.pack, ops.dim, ops.pick),
     *(ops.range_length, ops.record, ops.stop, ops.release, slice),
     *(ops.thread_index, ops.block_index, ops.block_size, ops.blocks, ops.grid, ops.grid_step, ops.barrier, ops.shared),
-    *(ops.element_if, ops.raise_to, ops.lower_to),
+    *(ops.element_if, ops.raise_to, ops.lower_to, ops.latch),
     *ops.ATOMIC.values(),
 )
 

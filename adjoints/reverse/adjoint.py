@@ -95,7 +95,7 @@ class Prepared:
     final contents of the parameters `seeded` are results too, with their own adjoints. `calls` are those of forward
     functions. The adjoint of a routine takes the adjoints of the numbers that it returns, individually. `left_out` are
     the values that need guards. `finals` are arrays that hold what others, raised or lowered by several threads, are at
-    the end.
+    the end, and `latched` the values that these operations took.
     """
 
     primal: Function
@@ -108,6 +108,7 @@ class Prepared:
     routine: bool = False
     left_out: Degrees = field(default_factory=dict)
     finals: Mapping[Value, Value] = field(default_factory=dict)
+    latched: Mapping[Instr, Instr] = field(default_factory=dict)
 
 
 def make_adjoint(prepared: Prepared) -> Function:
@@ -369,8 +370,9 @@ class _Builder:
         shadow, flag = Alpha(self.shadows[array]), types.boolean
         final = self._emit(ops.getitem, (Alpha(self.prepared.finals.get(array, array)), *at), kind)
         less = operator.lt if instr.op is ops.raise_to else operator.gt
-        changed = self._emit(less, (Alpha(instr), _alpha(item)), flag)
-        is_final = self._emit(operator.eq, (_alpha(item), final), flag)
+        taken_value = Alpha(self.prepared.latched[instr])
+        changed = self._emit(less, (Alpha(instr), taken_value), flag)
+        is_final = self._emit(operator.eq, (taken_value, final), flag)
         has_won = self._emit(operator.and_, (changed, is_final), flag)
         d = self._emit(ops.getitem, (shadow, *at), kind)
         taken = self._emit(ops.select, (has_won, d, zero(kind)), kind)

@@ -119,6 +119,12 @@ def lower_to(x: Any, value: Any, *index: int) -> Any:
     return atomic_min(x, value, *index)
 
 
+@primitive(effect=Effect.WRITE, silent=True)
+def latch(value: Any) -> Any:
+    """Return the value, to the last bit: it is not computed again elsewhere, where it might be rounded differently."""
+    return value
+
+
 @primitive(effect=Effect.WRITE)
 def atomic_exch(x: Any, value: Any, *index: int) -> Any:
     """Set an element; return what it was."""

@@ -160,3 +160,29 @@ def test_threads_that_return_between_barriers_are_refused():
     found = refused(returns, some(4), some(4), 2)
     assert "a barrier that some threads leave out" in str(found)
     assert found.line == returns.__code__.co_firstlineno + 8
+
+
+def test_a_maximum_of_a_sum_of_threads_is_refused_since_its_bits_vary():
+    def largest_sum(x, top):
+        s = cuda.shared.array(1, float64)
+        if cuda.threadIdx.x == 0:
+            s[0] = 0.0
+        cuda.syncthreads()
+        cuda.atomic.add(s, 0, x[cuda.grid(1)])
+        cuda.syncthreads()
+        cuda.atomic.max(top, 0, s[0])
+
+    assert "whose last bits vary" in str(refused(largest_sum, some(4), some(1)))
+
+
+def test_a_maximum_in_single_precision():
+    def largest(x, top):
+        i = cuda.grid(1)
+        if i < x.size:
+            cuda.atomic.max(top, 0, x[i] * 0.1 + x[i] * 0.3)  # in double precision, and rounded
+
+    x = cuda.to_device(np.array([1.0, 1.7, 0.3], np.float32))
+    dx, top, dtop = (cuda.to_device(np.array(each, np.float32)) for each in (np.zeros(3), [0.0], [1.0]))
+    adjoint_kernel(largest)[1, 4](x, dx, top, dtop)
+    np.testing.assert_allclose(dx.copy_to_host(), [0.0, 0.4, 0.0], rtol=1e-6)
+    assert dtop.copy_to_host()[0] == 0.0

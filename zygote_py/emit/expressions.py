@@ -145,7 +145,7 @@ class Expressions:
     def _special(self, instr: Instr) -> ast.expr | None:
         """Return the expression of an operation of the IR that has its own syntax, or None."""
         match instr.op, instr.args:
-            case ops.const, (value,):
+            case ((ops.const | ops.latch), (value,)):
                 return self.operand(value)
             case ops.stop, (value,) if _is_number(value.type):
                 return self.operand(value)

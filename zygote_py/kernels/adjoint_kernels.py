@@ -154,7 +154,6 @@ class AdjointKernel:
             known = ", ".join(self._parameters)
             raise ValueError(f"{self.__name__} has no parameter `{unknown[0]}`: it has {known}")
         register()
-        self._primal = kernel if kernel is not self._function else launch.compiled(self._function, {})
 
     def __repr__(self) -> str:
         return f"adjoint_kernel({self.__name__})"
@@ -275,15 +274,28 @@ class AdjointKernel:
         """Return the places of the arguments of the kernel among those of its adjoint."""
         return [place for place, _ in self._own(args, [launch.type_of(each) for each in args])]
 
-    def _finals(self, code: KernelCode, args: Sequence[Any], grid: _Grid) -> list[Any]:
-        """Return what arrays are after the kernel, of which threads have to know: it is run on copies."""
+    def _finals(self, made: _Compiled, args: Sequence[Any], grid: _Grid, shared_bytes: int) -> list[Any]:
+        """Return what arrays are after the kernel, which threads have to know: it is run on copies before.
+
+        The same code runs both times, so that values agree to the last bit.
+        """
+        code = made.code
         if not code.finals:
             return []
-        own = [args[place] for place in self._places(args)]
-        for number in code.written:
-            own[number] = launch.copied(own[number], grid.stream)
-        launch.start(self._primal, grid.configuration(grid.shared_bytes), own)
-        return [own[number] for number in code.finals]
+        own = self._own(args, [launch.type_of(each) for each in args])
+        scratch = list(args)
+        for number, (place, shadow) in enumerate(own):
+            if launch.is_device_array(args[place]):
+                launch.check_contiguous(args[place], self._parameters[number])
+            if number in code.written:
+                scratch[place] = launch.copied(args[place], grid.stream)
+            if shadow is not None:
+                launch.check_contiguous(args[shadow], f"d{self._parameters[number]}")
+                scratch[shadow] = launch.new(tuple(args[shadow].shape), args[shadow].dtype, grid.stream)
+        finals = [scratch[own[number][0]] for number in code.finals]
+        others = [launch.copied(each, grid.stream) for each in finals]
+        made.run(grid, shared_bytes, scratch, others)
+        return finals
 
     def _check_shadow(self, name: str, array: Any, shadow: Any) -> None:
         if not launch.is_device_array(shadow):
@@ -324,8 +336,9 @@ class Launcher:
         """Run the kernel and its adjoint: add to the shadows of what it reads, consume those of what it overwrites."""
         args = tuple(_as_numba_has_it(each, self._grid.stream) for each in args)
         made = self._adjoint._prepared(args, self._grid)
-        finals = self._adjoint._finals(made.code, args, self._grid)
-        made.run(self._grid, self._shared_bytes(made), args, finals)
+        shared_bytes = self._shared_bytes(made)
+        finals = self._adjoint._finals(made, args, self._grid, shared_bytes)
+        made.run(self._grid, shared_bytes, args, finals)
 
     def record_bytes(self, *args: Any) -> int:
         """Return how many bytes the records of a launch with these arguments take in global memory."""

@@ -67,12 +67,18 @@ def on_host(array: Any, stream: Any = 0) -> Any:
 
 
 def copied(array: Any, stream: Any = 0) -> Any:
-    """Return a copy of a contiguous array of the device. Raises ValueError for another one."""
-    if not is_contiguous(array):
-        raise ValueError("this kernel is run on copies of what it writes to, which must be arrays in row-major order")
+    """Return a copy of a contiguous array of the device."""
     made = new(tuple(array.shape), array.dtype, stream)
     made.copy_to_device(on_device(array), stream=stream)
     return made
+
+
+def check_contiguous(array: Any, name: str) -> None:
+    """Raise ValueError for an array that is not in row-major order, and so has no copy of the same type."""
+    if not is_contiguous(array):
+        raise ValueError(
+            f"`{name}` is not in row-major order: a kernel with an atomic maximum or minimum is run on copies first"
+        )
 
 
 def is_contiguous(array: Any) -> bool:
