@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.device.records import ACCESSES
+from zygote_py.adjoints.device.records import ACCESSES, is_small
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir import (
     NONE,
@@ -64,6 +64,30 @@ def give_arrays(function: Function, place: int) -> tuple[int, ...]:
         end.args = (_without_arrays(function, Builder(block), value, given, like),)
     function.params[place:place] = given
     return tuple(like)
+
+
+def record_zeros(function: Function) -> None:
+    """Make arrays of zeros, of which single elements are read and written and no more, records, in place.
+
+    Their elements are set to zero one by one.
+    """
+    used = uses(function)
+    for block in list(function.blocks):
+        _record_zeros(function, block, used)
+
+
+def _record_zeros(function: Function, block: Block, used: Mapping[Value, Sequence[Use]]) -> None:
+    for index, instr in enumerate(block.instrs):
+        if instr.op in _ZEROS and isinstance(instr.type, types.Array) and not is_small(instr) and _stays(instr, used):
+            if instr.op is np.zeros_like:
+                lengths = [_dim(instr.args[0], axis) for axis in range(instr.type.ndim)]
+                block.instrs[index:index] = lengths
+                instr.args, instr.keywords = tuple(lengths), ()
+                index += len(lengths)
+            instr.op = ops.record
+            rest = _fill(function, block, index + 1, instr, instr.args, dims_are_known=True)
+            _record_zeros(function, rest, used)
+            return
 
 
 def use_own_arrays(function: Function) -> None:
@@ -193,7 +217,14 @@ def _use_own_arrays(function: Function, block: Block) -> None:
             return
 
 
-def _fill(function: Function, block: Block, index: int, array: Value, lengths: Sequence[Operand]) -> Block:
+def _fill(
+    function: Function,
+    block: Block,
+    index: int,
+    array: Value,
+    lengths: Sequence[Operand],
+    dims_are_known: bool = False,
+) -> Block:
     """Set all elements of an array to zero before an instruction of a block. Return the block of that instruction."""
     kind: types.Array = array.type  # type: ignore[assignment]
     rest = Block(block.loc, block.mirror)
@@ -201,7 +232,8 @@ def _fill(function: Function, block: Block, index: int, array: Value, lengths: S
     rest.terminator = block.terminator
     for after in rest.successors:
         rename_incoming(after, block, rest)
-    block.instrs += [each for each in lengths if isinstance(each, Instr) and each.op is ops.dim]
+    if not dims_are_known:
+        block.instrs += [each for each in lengths if isinstance(each, Instr) and each.op is ops.dim]
     nest = Nest(block, lengths, ["i"] * len(lengths), getattr(array, "loc", None))
     number = 0 if isinstance(kind.dtype, types.Integer) else False if isinstance(kind.dtype, types.Boolean) else 0.0
     zero = Const(complex(number) if isinstance(kind.dtype, types.Complex) else number, kind.dtype)

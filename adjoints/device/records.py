@@ -20,12 +20,13 @@ from __future__ import annotations
 import builtins
 import math
 import operator
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from numba import types
 
 from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints.reverse.fused.stepwise import is_nonnegative
 from zygote_py.ir import (
     CLEAN_UP,
     Block,
@@ -37,11 +38,15 @@ from zygote_py.ir import (
     Operand,
     Param,
     Phi,
+    Routine,
     Type,
     Undef,
     Value,
     clone,
     components_of,
+    cycles,
+    inline_calls,
+    loop_nest,
     ops,
     reach,
     reads,
@@ -90,14 +95,7 @@ def place_records(function: Function, written: Collection[Param] = ()) -> Placed
 
     The lengths are computed while the `written` arrays are as before the call.
     """
-    for routine in routines_of(function):
-        if found := _found(routine.function):
-            raise refuse(
-                f"`{routine.__name__}` keeps a record of a length that is not known when it is compiled, and is not "
-                "inlined",
-                found[0].loc or routine.function.loc,
-                "let the function that is differentiated contain the loop",
-            )
+    inline_recording(function)
     found = _found(function)
     if not found:
         return Placed(function, (), None)
@@ -108,6 +106,46 @@ def place_records(function: Function, written: Collection[Param] = ()) -> Placed
     return _Placing(function).place(found, lengths)
 
 
+def inline_loops(function: Function) -> None:
+    """Inline the routines with loops, or that call one with loops, in place: its adjoint may record values."""
+    routines = routines_of(function)
+    together = cycles(routines)
+    _inline(function, [each for each in routines if not (each.is_custom or together.get(each)) and _has(_loops, each)])
+
+
+def inline_recording(function: Function) -> None:
+    """Inline the routines that allocate memory, or call one that does, in place. Raises DifferentiationError."""
+    recording = [each for each in routines_of(function) if _has(_allocated, each)]
+    for routine, others in cycles(recording).items():
+        if others:
+            raise refuse(
+                f"`{routine.__name__}` calls itself and keeps a record of a length that is not known when it is "
+                "compiled",
+                routine.function.loc,
+                "let a loop take the place of the recursion",
+            )
+    if recording:
+        _inline(function, recording)
+        run(function, CLEAN_UP)
+
+
+def _inline(function: Function, routines: Collection[Routine]) -> None:
+    while any(routine in routines for _, routine in function.calls()):
+        inline_calls(function, lambda call: call.op in routines)
+
+
+def _has(what: Callable[[Function], Collection[object]], routine: Routine) -> bool:
+    return any(map(what, _with_routines(routine.function)))
+
+
+def _loops(function: Function) -> Collection[object]:
+    return loop_nest(function).loops
+
+
+def _with_routines(function: Function) -> list[Function]:
+    return [function, *(each.function for each in routines_of(function))]
+
+
 def _found(function: Function) -> list[Instr]:
     """Return the instructions that allocate what a thread cannot have to itself."""
     return [
@@ -115,6 +153,10 @@ def _found(function: Function) -> list[Instr]:
         for instr in function.instrs()
         if instr.op is ops.stack or (instr.op is ops.record and not is_small(instr))
     ]
+
+
+def _allocated(function: Function) -> list[Instr]:
+    return [*_found(function), *(instr for instr in function.instrs() if instr.op is ops.zeros and not is_small(instr))]
 
 
 def is_small(record: Instr) -> bool:
@@ -138,11 +180,13 @@ def _check(record: Instr, function: Function) -> None:
     accesses = (ops.push, ops.pop) if record.op is ops.stack else ACCESSES
     for use in uses(function).get(record, ()):
         user = use.user
-        if not (isinstance(user, Instr) and user.op in accesses and user.args[0] is record):
+        is_access = isinstance(user, Instr) and user.op in accesses and user.args[0] is record
+        if not is_access or isinstance(user.type, types.Array):
             raise refuse(
-                "a list, or an array, of a length that is not known when it is compiled cannot be passed on in a CUDA "
-                "kernel",
+                "a list, or an array, of a length that is not known when it is compiled cannot be passed on, or "
+                "returned, in a CUDA kernel",
                 getattr(user, "loc", None) or record.loc or function.loc,
+                "ask for derivatives of numbers, such as `jvp`, `hvp`, or the Hessian with respect to numbers",
             )
 
 
@@ -185,6 +229,7 @@ def _flatten(function: Function, records: list[Instr]) -> None:
                 }
                 block.phis.append(length)
     replaced: dict[Value, Operand] = {}
+    made_here = {each for each in records if each.loc is None and each.hint.endswith("_record")}
     for block in function.blocks:
         b = Builder(Block())
         for instr in block.instrs:
@@ -202,7 +247,11 @@ def _flatten(function: Function, records: list[Instr]) -> None:
                 continue
             elif handle in lengths and instr.op in ACCESSES:
                 count = 1 if instr.op is ops.getitem else 2
-                index = instr.args[count:]
+                from_start = of.get(handle, {handle}) <= made_here
+                index = [
+                    each if from_start else _from_start(b, each, length)
+                    for each, length in zip(instr.args[count:], lengths[handle], strict=True)
+                ]
                 flat: Operand = index[0]
                 for number, inner in zip(index[1:], lengths[handle][1:], strict=True):
                     flat = b.call(operator.mul, flat, inner, type=_INDEX)
@@ -243,6 +292,14 @@ def _is_nothing(value: Value) -> bool:
         and value.op is ops.pack
         and all(not isinstance(arg, Value) or _is_nothing(arg) for arg in value.args)
     )
+
+
+def _from_start(b: Builder, index: Operand, length: Operand) -> Operand:
+    """Return an index of the user's as counted from the first element: a negative one counts from the end."""
+    if is_nonnegative(index) or not getattr(index.type, "signed", True):
+        return index
+    negative = b.call(operator.lt, index, Const(0, _INDEX), type=types.boolean)
+    return b.call(ops.select, negative, b.call(operator.add, index, length, type=_INDEX), index, type=_INDEX)
 
 
 def _product_of(b: Builder, factors: Sequence[Operand]) -> Operand:

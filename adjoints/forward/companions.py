@@ -51,6 +51,7 @@ from zygote_py.ir import (
     ops,
     remove,
     results_of,
+    uses,
     with_components,
 )
 
@@ -225,6 +226,7 @@ class Walk:
         self._domain = made.domain
         self._cases = dict(calls_with_cases(function, activity, Memory(function)))
         self._taken: dict[Value, dict[int, Instr]] = {}  # items visited of tuple results, by index
+        self.records = _element_records(function)
         # Of tuples, the instructions that read their items.
         self._items = {
             whole: [each for each in found if len(each.args) == 2 and isinstance(each.args[1], Const)]
@@ -408,6 +410,26 @@ class Walk:
 
     def _each(self, make: Callable[[int], Operand]) -> Companion:
         return tuple(make(number) for number in range(self._domain.width))
+
+
+def _element_records(function: Function) -> frozenset[Instr]:
+    """Return the arrays of undefined elements of which single elements are stored and read, and no more.
+
+    An element that is read has been stored before, and so has its companion.
+    """
+    records = [instr for instr in function.instrs() if instr.op is ops.record]
+    used = uses(function) if records else {}
+    return frozenset(record for record in records if all(_is_access(use.user, record) for use in used.get(record, ())))
+
+
+def _is_access(user: object, array: Value) -> bool:
+    return (
+        isinstance(user, Instr)
+        and user.op in (ops.getitem, ops.setitem, ops.initialize, ops.accumulate, ops.dim)
+        and user.args[0] is array
+        and array not in user.args[1:]
+        and not isinstance(user.type, types.Array)
+    )
 
 
 def has_companion(kind: Type) -> bool:

@@ -136,7 +136,9 @@ class Tangents(Domain):
         raise InternalError(f"pushforward: a value of type {operand.type} without a tangent")
 
     def allocated(self, walk: Walk, instr: Instr) -> Operand:
-        """Return an array of zeros, allocated like the array itself."""
+        """Return an array of zeros, or of undefined elements if no element is read before it is stored."""
+        if instr in walk.records:
+            return walk.emit(ops.record, instr.args, instr)
         return walk.emit(np.zeros_like if instr.op is np.zeros_like else ops.zeros, instr.args, instr)
 
     def returns(self, kind: Type) -> bool:

@@ -186,3 +186,20 @@ def test_a_maximum_in_single_precision():
     adjoint_kernel(largest)[1, 4](x, dx, top, dtop)
     np.testing.assert_allclose(dx.copy_to_host(), [0.0, 0.4, 0.0], rtol=1e-6)
     assert dtop.copy_to_host()[0] == 0.0
+
+
+def test_large_arrays_of_a_thread_are_indexed_from_the_end():
+    def from_the_end(x, out):
+        i = cuda.grid(1)
+        kept = cuda.local.array(100, float64)
+        if i < x.size:
+            for j in range(100):
+                kept[j - 100] = j * x[i]
+            out[i] = kept[-1] * kept[-2] + kept[3]
+
+    x = some(5)
+    values, dx = cuda.to_device(x), cuda.to_device(np.zeros(5))
+    out, dout = cuda.to_device(np.zeros(5)), cuda.to_device(np.ones(5))
+    adjoint_kernel(from_the_end)[1, 8](values, dx, out, dout)
+    np.testing.assert_allclose(out.copy_to_host(), 99 * 98 * x * x + 3 * x, rtol=1e-13)
+    np.testing.assert_allclose(dx.copy_to_host(), 2 * 99 * 98 * x + 3, rtol=1e-13)

@@ -13,15 +13,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from zygote_py.adjoints import name_apart
-from zygote_py.adjoints.device.arrays import give_arrays, use_own_arrays
-from zygote_py.adjoints.device.records import Record, place_records
+from zygote_py.adjoints.device.arrays import give_arrays, record_zeros, use_own_arrays
+from zygote_py.adjoints.device.records import Record, inline_loops, inline_recording, place_records
 from zygote_py.adjoints.device.vocabulary import use_device_operations
 from zygote_py.base import Capture
-from zygote_py.compiler.pipeline import derivative_of
+from zygote_py.compiler.pipeline import derivative_of, lower_of
 from zygote_py.compiler.prepare import result_of
 from zygote_py.compiler.request import Request
 from zygote_py.emit import CUDA, Emitted, emit
-from zygote_py.ir import Function, Type, uses
+from zygote_py.frontend import LoweredFunction
+from zygote_py.ir import Function, Type, routines_of, uses
 from zygote_py.ir.lazy_dataclass import dataclass
 
 _MODULE = "cuda"  # whose name no parameter may have
@@ -70,9 +71,17 @@ def compile_for_device(
     is_fast = fastmath is True or (isinstance(fastmath, set | frozenset) and "fast" in fastmath)
     options: dict[str, object] = {"fastmath": True} if is_fast else {}
     request = replace(request, options={**options, "error_model": "numpy"})  # where nothing is raised
-    made, hidden = derivative_of(request, argument_types, hidden)
+
+    def lower(taken: tuple[Type, ...]) -> LoweredFunction:
+        lowered = lower_of(request)(taken)
+        inline_loops(lowered.function)
+        return replace(lowered, routines=tuple(routines_of(lowered.function)))
+
+    made, hidden = derivative_of(request, argument_types, hidden, lower)
     result = result_of(made.joint).type
     count = len(made.joint.params)
+    inline_recording(made.joint)
+    record_zeros(made.joint)
     placed = place_records(made.joint)
     given = give_arrays(placed.function, count)
     _use_device(placed.function)

@@ -177,11 +177,17 @@ def compile_gradient(
 
 
 def derivative_of(
-    request: Request, argument_types: tuple[Type, ...], hidden: tuple[Capture, ...]
+    request: Request, argument_types: tuple[Type, ...], hidden: tuple[Capture, ...], lower: Lower | None = None
 ) -> tuple[JointResult, tuple[Capture, ...]]:
-    """Return the function that is to be emitted for one signature, and its captured variables; see above."""
+    """Return the function that is to be emitted for one signature, and its captured variables; see above.
+
+    `lower` lowers what is differentiated, where that is not `lower_of(request)`.
+    """
     form = request.form
-    made = _joint(request, argument_types, lower_of(request), True) if form is None else _made(request, argument_types)
+    if form is None:
+        made = _joint(request, argument_types, lower or lower_of(request), True)
+    else:
+        made = _made(request, argument_types)
     hidden = _take_captured(made.joint, made.lowered, hidden)
     take_arguments(made.joint, (*argument_types, *_types_of(hidden)))
     if form is not None:

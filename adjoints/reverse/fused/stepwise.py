@@ -45,7 +45,7 @@ class Stepwise:
         if first is None or not all(each == first for each in others):
             return False
         own: Sequence[Operand] = first
-        return any(_is_injective(each, loop) and _is_nonnegative(each) for each in own)
+        return any(_is_injective(each, loop) and is_nonnegative(each) for each in own)
 
     def is_stored_last(self, root: Value, store: Instr, blocks: Collection[Block]) -> bool:
         """Return whether a store is the only access to an array in some blocks."""
@@ -81,17 +81,17 @@ def _is_injective(index: Operand, loop: Loop) -> bool:
             return False
 
 
-def _is_nonnegative(index: Operand, around: Collection[Phi] = ()) -> bool:
+def is_nonnegative(index: Operand, around: Collection[Phi] = ()) -> bool:
     """Return whether an index is not negative: a negative one counts from the end, and may be that of another one."""
     match index:
         case Const(value=int(value)):
             return value >= 0
         case Phi():
-            return index in around or all(_is_nonnegative(each, (*around, index)) for each in index.args)
+            return index in around or all(is_nonnegative(each, (*around, index)) for each in index.args)
         case Instr(op=op, args=(inner,)) if op in CASTS:
-            return _is_nonnegative(inner, around)
+            return is_nonnegative(inner, around)
         case Instr(op=operator.add | operator.mul, args=(left, right)):
-            return _is_nonnegative(left, around) and _is_nonnegative(right, around)
+            return is_nonnegative(left, around) and is_nonnegative(right, around)
         case Instr():
             return ops.of(index.op).nonnegative
         case _:

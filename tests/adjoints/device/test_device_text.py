@@ -114,7 +114,7 @@ def recursive(x, n):
 def allocates(x):
     a = np.zeros(int(x))
     for i in range(len(a)):
-        a[i] = x * i
+        a[i:] += x * i
     return a.sum()
 
 
