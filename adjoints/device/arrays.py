@@ -85,7 +85,7 @@ def _record_zeros(function: Function, block: Block, used: Mapping[Value, Sequenc
                 instr.args, instr.keywords = tuple(lengths), ()
                 index += len(lengths)
             instr.op = ops.record
-            rest = _fill(function, block, index + 1, instr, instr.args, dims_are_known=True)
+            rest = fill(function, block, index + 1, instr, instr.args, dims_are_known=True)
             _record_zeros(function, rest, used)
             return
 
@@ -185,7 +185,7 @@ def _without_arrays(function: Function, b: Builder, value: Operand, given: list[
         index = home.instrs.index(value)
         home.instrs.remove(value)
         replace_uses(function, {value: param})
-        _fill(function, home, index, param, [_dim(param, axis) for axis in range(array.ndim)])
+        fill(function, home, index, param, [_dim(param, axis) for axis in range(array.ndim)])
         return NONE
     return value
 
@@ -212,12 +212,12 @@ def _use_own_arrays(function: Function, block: Block) -> None:
     for index, instr in enumerate(block.instrs):
         if instr.op is ops.zeros and all(isinstance(each, Const) for each in instr.args):
             instr.op = ops.record
-            rest = _fill(function, block, index + 1, instr, instr.args)
+            rest = fill(function, block, index + 1, instr, instr.args)
             _use_own_arrays(function, rest)
             return
 
 
-def _fill(
+def fill(
     function: Function,
     block: Block,
     index: int,
@@ -225,7 +225,10 @@ def _fill(
     lengths: Sequence[Operand],
     dims_are_known: bool = False,
 ) -> Block:
-    """Set all elements of an array to zero before an instruction of a block. Return the block of that instruction."""
+    """Set all elements of an array to zero before an instruction of a block. Return the block of that instruction.
+
+    `dims_are_known` says that the lengths are computed before.
+    """
     kind: types.Array = array.type  # type: ignore[assignment]
     rest = Block(block.loc, block.mirror)
     rest.instrs, block.instrs = block.instrs[index:], block.instrs[:index]

@@ -83,11 +83,14 @@ class Placed:
         The arrays. A record that some inputs do not need is of length 0 for these.
     lengths : Function or None
         Returns, for the arguments, the length of each record for one thread; None if there are no records.
+    starts : dict
+        For each instruction that made a record, the number of the first of its arrays.
     """
 
     function: Function
     records: tuple[Record, ...]
     lengths: Function | None
+    starts: dict[Instr, int]
 
 
 def place_records(function: Function, written: Collection[Param] = ()) -> Placed:
@@ -98,7 +101,7 @@ def place_records(function: Function, written: Collection[Param] = ()) -> Placed
     inline_recording(function)
     found = _found(function)
     if not found:
-        return Placed(function, (), None)
+        return Placed(function, (), None, {})
     _flatten(function, found)
     for each in found:
         _check(each, function)
@@ -331,7 +334,9 @@ class _Placing:
 
     def place(self, found: Sequence[Instr], lengths: Function) -> Placed:
         records: list[Record] = []
+        starts: dict[Instr, int] = {}
         for record in found:
+            starts[record] = len(records)
             own = []
             for kind in _items(record):
                 name = record.hint or "record"
@@ -352,7 +357,7 @@ class _Placing:
         self.function.entry.instrs[:0] = self.tops.values()
         replace_uses(self.function, replaced)
         self.function.params += [*(each for own in self.arrays.values() for each in own), self.lane, self.lanes]
-        return Placed(self.function, tuple(records), lengths)
+        return Placed(self.function, tuple(records), lengths, starts)
 
     def instead(self, instr: Instr) -> Operand | None:
         """Add what takes the place of an instruction. Return its value, or the instruction if nothing does."""

@@ -97,7 +97,9 @@ def vectorize(
     return Vectorized(df, target, signature)
 
 
-def adjoint_kernel(kernel: Any, *, active: str | Sequence[str] | None = None) -> AdjointKernel:
+def adjoint_kernel(
+    kernel: Any, *, active: str | Sequence[str] | None = None, deterministic: bool = False
+) -> AdjointKernel:
     """Return the adjoint of a kernel: a kernel that runs it and then pulls its outputs back to its inputs.
 
     Parameters
@@ -107,6 +109,10 @@ def adjoint_kernel(kernel: Any, *, active: str | Sequence[str] | None = None) ->
         functions.
     active : str or sequence of str, optional
         The parameters that have a shadow, each an array of floats. By default all arrays of floats.
+    deterministic : bool, default False
+        Whether gradients have the same bits in each run on the same grid. Elements that all threads add to, such as
+        parameters, get a part for each thread, and a second kernel adds the parts; kernels in which threads meet at
+        other elements are refused.
 
     Returns
     -------
@@ -135,8 +141,8 @@ def adjoint_kernel(kernel: Any, *, active: str | Sequence[str] | None = None) ->
     Notes
     -----
     An accumulation is atomic, unless no two threads can meet at an element. The order of atomic sums varies from run to
-    run, and so do their last bits. What one thread writes and another reads without a barrier between is a race in the
-    kernel already, and has no derivative.
+    run, and so do their last bits, unless the adjoint is `deterministic`. What one thread writes and another reads
+    without a barrier between is a race in the kernel already, and has no derivative.
 
     Captured variables are constants, as in all of Numba's kernels: what they are when the adjoint is first launched
     with some types of arguments.
@@ -158,4 +164,5 @@ def adjoint_kernel(kernel: Any, *, active: str | Sequence[str] | None = None) ->
     array([0., 2., 4.])
     """
     launch.cuda_module()
-    return AdjointKernel(kernel, (active,) if isinstance(active, str) else None if active is None else tuple(active))
+    names = (active,) if isinstance(active, str) else None if active is None else tuple(active)
+    return AdjointKernel(kernel, names, deterministic)

@@ -28,6 +28,7 @@ from zygote_py.adjoints.device.kernels import (
     use_atomic_updates,
 )
 from zygote_py.adjoints.device.records import Record, place_records
+from zygote_py.adjoints.device.reduction import give_parts
 from zygote_py.adjoints.device.vocabulary import use_device_operations
 from zygote_py.base import Capture
 from zygote_py.compiler.pipeline import finish, lower_of
@@ -76,6 +77,8 @@ class KernelCode:
         thread.
     lengths_read_memory : bool
         Whether the lengths depend on what arrays hold, and not on numbers and shapes alone.
+    sums : tuple of pairs
+        The numbers of records whose parts, of all threads, are added to a shadow, each with the number of that shadow.
     """
 
     emitted: Emitted
@@ -89,6 +92,7 @@ class KernelCode:
     records: tuple[Record, ...]
     lengths: Emitted | None
     lengths_read_memory: bool
+    sums: tuple[tuple[int, int], ...]
 
 
 def compile_kernel(
@@ -98,10 +102,11 @@ def compile_kernel(
     names: Collection[str] | None,
     axes: int = 3,
     threads: tuple[int, int, int] = (1, 1, 1),
+    deterministic: bool = False,
 ) -> KernelCode:
     """Run all stages for one signature, and grids with as many axes and `threads` in a block.
 
-    `names` are the active parameters: by default all arrays of floats.
+    `names` are the active parameters: by default all arrays of floats. `deterministic` sums have a fixed order.
 
     Raises DifferentiationError, also for what a device cannot do.
     """
@@ -138,6 +143,8 @@ def compile_kernel(
     finish(joint)
     drop_barriers(joint)
     in_blocks = [*params[start : start + len(shared)], *(of[number] for number in own)]
+    shadows = [of[number] for number in active]
+    parts = give_parts(joint, shadows, [of[number] for number in own], axes) if deterministic else {}
     use_atomic_updates(joint, [params[number] for number in numbers], in_blocks, axes)
     placed = place_records(joint, [params[number] for number in numbers])
     give_shared(joint, [(each, params[start + n], of.get(start + n)) for n, each in enumerate(shared)])
@@ -168,6 +175,7 @@ def compile_kernel(
         placed.records,
         lengths,
         placed.lengths is not None and any(each.op is ops.getitem for each in placed.lengths.instrs()),
+        tuple((placed.starts[part], shadows.index(array)) for part, array in parts.items()),
     )
 
 

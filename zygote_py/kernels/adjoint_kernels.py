@@ -23,6 +23,7 @@ from zygote_py.base import define
 from zygote_py.compiler import KernelCode, compile_kernel
 from zygote_py.ir import Type, parse_types
 from zygote_py.ir.lazy_dataclass import dataclass
+from zygote_py.kernels.sums import add_parts
 from zygote_py.kernels.thread_functions import register
 from zygote_py.kernels.workspaces import Workspaces
 from zygote_py.numba_adapter.cuda import launch
@@ -126,6 +127,8 @@ class _Compiled:
         with self._lock:
             arrays = self.workspaces.arrays(grid.lanes, lengths, grid.stream)
             launch.start(self.kernel, grid.configuration(shared_bytes), (*given, *arrays))
+            for record, number in self.code.sums:
+                add_parts(arrays[record], grid.lanes, args[self.code.active[number] + number + 1], grid.stream)
 
 
 _MOST_KNOWN = 64  # grids and shapes whose lengths are kept
@@ -144,9 +147,10 @@ def _over_grid(code: KernelCode, count: int) -> Any:
 class AdjointKernel:
     """The adjoint of a kernel; see `adjoint_kernel`."""
 
-    def __init__(self, kernel: Any, active: Sequence[str] | None) -> None:
+    def __init__(self, kernel: Any, active: Sequence[str] | None, deterministic: bool = False) -> None:
         self.kernel = kernel
         self.active = active
+        self.deterministic = deterministic
         self._function = numba_adapter.py_func_of_kernel(kernel)
         self._parameters = list(inspect.signature(self._function).parameters)
         self._made: dict[tuple[tuple[Type, ...], int, tuple[int, int, int] | None], _Compiled] = {}
@@ -242,7 +246,7 @@ class AdjointKernel:
         if (known := self._made.get((kinds, axes, None)) or self._made.get((kinds, axes, threads))) is None:
             with numba_adapter.COMPILER_LOCK:
                 function, options = numba_adapter.read_kernel(self.kernel)
-                code = compile_kernel(function, options, kinds, self.active, axes, threads)
+                code = compile_kernel(function, options, kinds, self.active, axes, threads, self.deterministic)
                 static = sum(each.bytes for each in code.shared) + sum(each.bytes for each in code.shadows_of_shared)
                 if static > _MOST_SHARED:
                     raise MemoryError(
