@@ -17,20 +17,21 @@ from collections.abc import Callable
 import numpy as np
 from numba import types
 
+from zygote_py.adjoints.device.formulas import written_out
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir import Block, Builder, Const, Function, Instr, Raise, Routine, Type, ops, routines_of
 
 _MATH = """
-    acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh degrees erf erfc exp expm1 fabs floor fmod frexp gamma
-    hypot isfinite isinf isnan ldexp lgamma log log10 log1p log2 modf pow radians sin sinh sqrt tan tanh trunc
+    acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh degrees erf erfc exp exp2 expm1 fabs floor fmod frexp
+    gamma hypot isfinite isinf isnan ldexp lgamma log log10 log1p log2 modf pow radians sin sinh sqrt tan tanh trunc
 """
-_BUILTINS = (abs, bool, float, int, len, max, min, range, complex)
+_BUILTINS = (abs, bool, float, int, len, max, min, range, round, complex)
 _NUMPY = (np.bool_, np.float32, np.float64, np.complex64, np.complex128, np.maximum, np.minimum)
 _INTEGERS = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
 _KNOWN: frozenset[ops.Op] = frozenset(
     [getattr(math, name) for name in _MATH.split()] + [*_BUILTINS, *_NUMPY, *_INTEGERS, np.real, np.imag, np.conjugate]
 )
-_SAME = "copysign cos cosh exp expm1 hypot isfinite isinf isnan log log10 log1p log2 sin sinh sqrt tan tanh"
+_SAME = "copysign cos cosh exp exp2 expm1 fmod hypot isfinite isinf isnan log log10 log1p log2 sin sinh sqrt tan tanh"
 # Functions of NumPy that another module has under another name.
 _RENAMED: dict[ops.Op, ops.Op] = {
     np.arccos: math.acos,
@@ -46,14 +47,18 @@ _RENAMED: dict[ops.Op, ops.Op] = {
     np.radians: math.radians,
     np.rad2deg: math.degrees,
     np.degrees: math.degrees,
+    np.remainder: operator.mod,
+    np.floor_divide: operator.floordiv,
+    math.trunc: int,
     **{getattr(np, name): getattr(math, name) for name in _SAME.split()},
 }
 _OWN = (
     *(ops.getitem, ops.setitem, ops.accumulate, ops.initialize, ops.select, ops.const, ops.pack, ops.dim, ops.pick),
     *(ops.range_length, ops.record, ops.stop, ops.release, slice),
     *(ops.thread_index, ops.block_index, ops.block_size, ops.blocks, ops.grid, ops.grid_step, ops.barrier, ops.shared),
-    *(ops.element_if, ops.raise_to, ops.lower_to, ops.latch),
+    *(ops.element_if, ops.raise_to, ops.lower_to, ops.latch, ops.cube_root),
     *ops.ATOMIC.values(),
+    *ops.FAST.values(),
 )
 
 
@@ -76,6 +81,8 @@ def _replaced(instr: Instr, where: str) -> list[Instr]:
     if is_complex and (op in _RENAMED or op in _WRITTEN) and op not in (np.absolute, np.square, np.where):
         raise refuse(f"{ops.name_of(op)} of complex numbers cannot be called in {where}", instr.loc)
     if all(map(_is_number, kinds)):
+        if isinstance(instr.type, types.Float) and not instr.keywords and (made := written_out(instr)) is not None:
+            return [each for one in made for each in ([one] if one is instr else _replaced(one, where))]
         b = Builder(Block(), instr.loc, instr.origin)
         if op in _RENAMED and not instr.keywords:
             _cast(b, instr)
@@ -87,6 +94,9 @@ def _replaced(instr: Instr, where: str) -> list[Instr]:
                 _cast(b, instr)
             make(b, instr)
             return [*b.block.instrs, instr]
+        if op is np.round and (len(instr.args) == 1 or instr.args[1:] == (Const(0, types.int64),)):
+            instr.op, instr.args, instr.keywords = np.rint, instr.args[:1], ()
+            return _replaced(instr, where)
         scalar = ops.of(op).scalar
         if scalar is not None and not instr.keywords:
             instr.op = scalar
@@ -167,6 +177,17 @@ def _power(b: Builder, instr: Instr) -> None:
     instr.op = operator.pow
 
 
+def _ldexp(b: Builder, instr: Instr) -> None:
+    value, exponent = instr.args
+    instr.op, instr.args = math.ldexp, (value, b.call(int, exponent, type=types.int64))
+
+
+def _signbit(b: Builder, instr: Instr) -> None:
+    (value,) = instr.args
+    sign = b.call(math.copysign, Const(1.0, value.type), value, type=value.type)
+    instr.op, instr.args = operator.lt, (sign, Const(0.0, value.type))
+
+
 _WRITTEN: dict[ops.Op, Callable[[Builder, Instr], None]] = {
     np.square: _square,
     np.where: _where,
@@ -174,4 +195,6 @@ _WRITTEN: dict[ops.Op, Callable[[Builder, Instr], None]] = {
     np.reciprocal: _reciprocal,
     np.power: _power,
     np.float_power: _power,
+    np.ldexp: _ldexp,
+    np.signbit: _signbit,
 }

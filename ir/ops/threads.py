@@ -5,6 +5,8 @@
     block_size(axis)          cuda.blockDim.x           blocks(axis)              cuda.gridDim.x
     barrier(x, y)             cuda.syncthreads(), after which writes of others to `x` and `y` are seen
     element_if(x, c, i)       x[i] if c else 0.0
+    cube_root(x)              cuda.cbrt(x)
+    fast_sin(x)               cuda.libdevice.fast_sinf(x), and so on, in single precision
     shared(n, m)              cuda.shared.array((n, m), dtype)
     atomic_add(x, v, i, j)    cuda.atomic.add(x, (i, j), v), and so on; each returns the element as it was
 
@@ -13,6 +15,7 @@ The interpreter runs one thread, which is alone in the grid.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -68,6 +71,75 @@ def barrier(*arrays: Any) -> None:
 def element_if(x: Any, condition: bool, *index: int) -> Any:
     """Return an element if the condition holds, else 0 without reading anything."""
     return x[index[0] if len(index) == 1 else index] if condition else 0.0
+
+
+@primitive(cost=Cost.FUNCTION)
+def cube_root(x: float) -> float:
+    """Return the cube root of a number that is not negative."""
+    return float(np.cbrt(x))
+
+
+_FUNCTION = {"cost": Cost.FUNCTION, "remade": True}
+
+
+@primitive(**_FUNCTION)
+def fast_sin(x: float) -> float:
+    """Return the sine, with few bits right."""
+    return math.sin(x)
+
+
+@primitive(**_FUNCTION)
+def fast_cos(x: float) -> float:
+    """Return the cosine, with few bits right."""
+    return math.cos(x)
+
+
+@primitive(**_FUNCTION)
+def fast_tan(x: float) -> float:
+    """Return the tangent, with few bits right."""
+    return math.tan(x)
+
+
+@primitive(**_FUNCTION)
+def fast_exp(x: float) -> float:
+    """Return e to the x, with few bits right."""
+    return math.exp(x)
+
+
+@primitive(**_FUNCTION)
+def fast_exp10(x: float) -> float:
+    """Return 10 to the x, with few bits right."""
+    return float(np.power(10.0, x))
+
+
+@primitive(**_FUNCTION)
+def fast_log(x: float) -> float:
+    """Return the natural logarithm, with few bits right."""
+    return math.log(x)
+
+
+@primitive(**_FUNCTION)
+def fast_log2(x: float) -> float:
+    """Return the logarithm to base 2, with few bits right."""
+    return math.log2(x)
+
+
+@primitive(**_FUNCTION)
+def fast_log10(x: float) -> float:
+    """Return the logarithm to base 10, with few bits right."""
+    return math.log10(x)
+
+
+@primitive(**_FUNCTION)
+def fast_pow(x: float, y: float) -> float:
+    """Return x to the y, with few bits right."""
+    return float(np.power(x, y))
+
+
+@primitive(**_FUNCTION)
+def fast_divide(x: float, y: float) -> float:
+    """Return x divided by y, with few bits right."""
+    return float(np.divide(x, y))
 
 
 @primitive(effect=Effect.ALLOCATE, role=Role.ALLOCATE, contents="unset", fresh=True)
@@ -166,3 +238,6 @@ _ALL: tuple[Op, ...] = (
     *(atomic_and_, atomic_or_, atomic_xor, atomic_inc, atomic_dec),
 )
 ATOMIC: dict[str, Op] = {op.__name__.removeprefix("atomic_"): op for op in _ALL}
+# By their names in numba.cuda.libdevice.
+_FAST: tuple[Op, ...] = (fast_sin, fast_cos, fast_tan, fast_exp, fast_exp10, fast_log, fast_log2, fast_log10, fast_pow)
+FAST: dict[str, Op] = {**{f"{op.__name__}f": op for op in _FAST}, "fast_fdividef": fast_divide}

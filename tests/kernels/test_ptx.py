@@ -12,6 +12,7 @@ from numba import config, types
 
 import zygote_py as zg
 from zygote_py import DifferentiationError
+from zygote_py.kernels import sums
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 if config.ENABLE_CUDASIM:
@@ -104,3 +105,39 @@ def test_the_kernels_of_vectorized_derivatives(capability):
     assert "def product_gradient(x, n, r_record, lane, lanes):" in text
     assert "def product_gradient_lengths(x, n):" in text
     assert "for i in range(lane, count, lanes):" in text
+
+
+def rounding(x, y):
+    a = np.floor(x) + np.ceil(x) + np.trunc(x) + np.rint(x) + np.round(x) + np.fmod(x, y) + np.remainder(x, y)
+    b = np.cbrt(x) + np.sinc(x) + np.logaddexp(x, y) + np.logaddexp2(x, y) + np.exp2(x) + np.ldexp(x, 3)
+    return (a * b + np.fmin(x, y)) * np.fmax(x, y) + (x if np.signbit(y) else y) + round(x) * y + math.trunc(x) * y
+
+
+def rate(x, p, n):
+    for _ in range(n):
+        x += math.sin(x * p)
+    return x
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_functions_that_are_written_out_and_hessians_of_loops(kind):
+    x = np.ones(3, kind)
+    assert "NRT" not in zg.vectorize(zg.gradient(rounding), target="cuda").inspect_ptx(x, x)
+    assert "NRT" not in zg.vectorize(zg.hessian(rate, wrt=(0, 1)), target="cuda").inspect_ptx(x, x, 5)
+
+
+def shared_by_all(x, p, out):
+    i = cuda.grid(1)
+    if i < x.size:
+        out[i] = p[0, 0] * x[i] + p[0, 1]
+
+
+@pytest.mark.parametrize("kind", [types.float32, types.float64])
+def test_sums_in_a_fixed_order(kind):
+    adjoint = zg.adjoint_kernel(shared_by_all, deterministic=True)
+    kinds = (kind[::1], kind[::1], kind[:, ::1], kind[:, ::1], kind[::1], kind[::1])
+    made = adjoint.inspect_ptx(*kinds)
+    assert "atom" not in made
+    assert "red." not in made
+    parts = sums._kernel(2, str(kind))
+    assert "bar.sync" in ptx(parts, (kind[::1], types.int64, kind[:, ::1]))

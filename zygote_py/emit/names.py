@@ -121,6 +121,10 @@ class Module:
             return every if args[0] == Const(1, args[0].type) else ast.Subscript(every, axis)
         if op is ops.barrier:
             return called(name)
+        if op is ops.cube_root:
+            return called(name, *written)
+        if op in ops.FAST.values():
+            return called((self.imported("numba.cuda.libdevice", *name),), *written)
         if op is ops.shared:
             kind = self.imported("numba", "boolean" if type.dtype == types.boolean else str(type.dtype))
             return called(name, written[0] if len(written) == 1 else ast.Tuple(written), ast.Name(kind))
@@ -222,9 +226,11 @@ OF_THREADS: dict[Op, tuple[str, ...]] = {
     ops.grid_step: ("cuda", "gridsize"),
     ops.barrier: ("cuda", "syncthreads"),
     ops.shared: ("cuda", "shared", "array"),
+    ops.cube_root: ("cuda", "cbrt"),
     ops.raise_to: ("cuda", "atomic", "max"),
     ops.lower_to: ("cuda", "atomic", "min"),
     **{op: ("cuda", "atomic", name) for name, op in ops.ATOMIC.items()},
+    **{op: (name,) for name, op in ops.FAST.items()},
 }
 # The modules of this package that emitted ones import from, if they can.
 _OPTIONAL = (captured_type.__module__, structures.__name__)

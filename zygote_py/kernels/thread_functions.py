@@ -23,6 +23,7 @@ from zygote_py import numba_adapter
 from zygote_py.frontend.expressions.arrays import lengths
 from zygote_py.frontend.values import Emitter, LoweredValue, components, lowers
 from zygote_py.ir import Const, Operand, Type, ops
+from zygote_py.kernels.libdevice_functions import register_libdevice
 
 _INDEX = types.int64
 _REGISTERS = dict(
@@ -49,6 +50,8 @@ def register() -> None:
     _lower_array(cuda.local.array, ops.record)
     for name, op in ops.ATOMIC.items():
         _lower_atomic(getattr(cuda.atomic, name), op)
+
+    register_libdevice(cuda.libdevice)
 
     @lowers(cuda.const.array_like)
     def array_like(at: Emitter, type_: Type, array: LoweredValue) -> LoweredValue:

@@ -37,6 +37,10 @@ from .reading.kernels import (
     read_kernel as read_kernel,
     stand_ins as stand_ins,
 )
+from .reading.libdevice import (
+    FAST_ARGUMENTS as FAST_ARGUMENTS,
+    LIBDEVICE_ARGUMENTS as LIBDEVICE_ARGUMENTS,
+)
 from .reading.pipeline import (
     typed_derivative as typed_derivative,
     typed_function as typed_function,

@@ -87,6 +87,13 @@ def push_forward(rule: Rule, index: int, instr: Instr, tangent: Operand, emit: E
     return expansion.of_type(term, instr.type)
 
 
+def evaluated(expression: str, names: tuple[str, ...], instr: Instr, emit: Emit) -> Operand:
+    """Emit an expression of the arguments of `instr`, named in order, and return its value, of the type of `instr`."""
+    values = dict(zip(names, instr.args, strict=True))
+    expansion = _Expansion(instr, values, constant(1.0, instr.type), emit, lambda operand: operand)
+    return expansion.of_type(parse(expression), instr.type)
+
+
 class _Expansion:
     """One use of an expression. `type` is the type that it computes in, `complex` that of its complex numbers."""
 

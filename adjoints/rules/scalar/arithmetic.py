@@ -51,7 +51,7 @@ QUOTIENT = row(a="dy / b", b="-((dy / b) * y)")
 _INVERSE = row(a="dy / b", b="-((dy * y) * y)")
 
 
-@structural(operator.truediv, np.divide, np.true_divide)
+@structural(operator.truediv, np.divide, np.true_divide, ops.fast_divide)
 def quotient(instr: Instr) -> Rule | None:
     """Return the rule of a division: of 1 it is an inverse."""
     if len(instr.args) != 2:
@@ -68,7 +68,7 @@ _EXPONENT = "(y * log(1.0 if (x == 0) & (p >= 0) else x)) * dy"
 _LARGEST_CHAIN = 16
 
 
-@structural(operator.pow, builtins.pow, math.pow, np.power, np.float_power)
+@structural(operator.pow, builtins.pow, math.pow, np.power, np.float_power, ops.fast_pow)
 def power(instr: Instr) -> Rule | None:
     """Return the rule of a power: constant exponents are worked out here."""
     if len(instr.args) != 2:

@@ -1,6 +1,6 @@
 """The rules of the elementary and special functions of `math` and NumPy.
 
-    rule(math.sin, np.sin, x="cos(x) * dy")
+    rule(math.sin, np.sin, ops.fast_sin, x="cos(x) * dy")
 
 The forms are chosen to neither cancel nor overflow where the derivative itself does not; docs/kinks.md lists their
 values at poles and branch points.
@@ -15,16 +15,16 @@ import numpy as np
 from zygote_py.adjoints.rules.formulas.rule import Rule, row, rule, structural
 from zygote_py.adjoints.rules.helpers import special
 from zygote_py.adjoints.rules.scalar.arithmetic import constant_value
-from zygote_py.ir import Instr
+from zygote_py.ir import Instr, ops
 
 LN2 = math.log(2.0)
 LOG2_E = math.log2(math.e)
 LOG10_E = math.log10(math.e)
 TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
 
-rule(math.sin, np.sin, x="cos(x) * dy")
-rule(math.cos, np.cos, x="-(sin(x) * dy)")
-rule(math.tan, np.tan, x="(1 + y * y) * dy")
+rule(math.sin, np.sin, ops.fast_sin, x="cos(x) * dy")
+rule(math.cos, np.cos, ops.fast_cos, x="-(sin(x) * dy)")
+rule(math.tan, np.tan, ops.fast_tan, x="(1 + y * y) * dy")
 rule(math.asin, np.arcsin, x="dy / sqrt((1 - x) * (1 + x))")
 rule(math.acos, np.arccos, x="-(dy / sqrt((1 - x) * (1 + x)))")
 rule(math.atan, np.arctan, x="dy / (1 + x * x)")
@@ -40,12 +40,13 @@ rule(math.asinh, np.arcsinh, x="dy / hypot(x, 1)")
 rule(math.acosh, np.arccosh, x="dy / (sqrt(x - 1) * sqrt(x + 1))")
 rule(math.atanh, np.arctanh, x="dy / ((1 - x) * (1 + x))")
 
-rule(math.exp, np.exp, x="y * dy")
+rule(math.exp, np.exp, ops.fast_exp, x="y * dy")
 rule(math.exp2, np.exp2, x=f"({LN2} * y) * dy")
 rule(math.expm1, np.expm1, x="(y + 1) * dy")
-rule(math.log, np.log, x="dy / x")
-rule(math.log2, np.log2, x=f"{LOG2_E} * (dy / x)")
-rule(math.log10, np.log10, x=f"{LOG10_E} * (dy / x)")
+rule(math.log, np.log, ops.fast_log, x="dy / x")
+rule(math.log2, np.log2, ops.fast_log2, x=f"{LOG2_E} * (dy / x)")
+rule(math.log10, np.log10, ops.fast_log10, x=f"{LOG10_E} * (dy / x)")
+rule(ops.fast_exp10, x=f"({math.log(10.0)} * y) * dy")
 rule(math.log1p, np.log1p, x="dy / (1 + x)")
 # Of the difference: exp(a - y) loses the digits that y has before the point, and is 1 for both of large a = b. That of
 # two infinite ones is taken for 0; of two finite ones, which may be equal, it has a derivative.

@@ -28,12 +28,14 @@ from zygote_py.numba_adapter.base.internals import (
     signature,
     templates,
 )
+from zygote_py.numba_adapter.reading.libdevice import make_libdevice
 from zygote_py.numba_adapter.target.dispatch import CompileTimeType
 
 STAND_INS = ModuleType("cuda")
 REGISTERS = ("threadIdx", "blockIdx", "blockDim", "gridDim")
 AXES = "xyz"
 ATOMIC = ("add", "sub", "max", "min", "exch", "and_", "or_", "xor", "inc", "dec")
+_LIBDEVICE = ".cuda.libdevice"
 _INTEGERS_ONLY = ("and_", "or_", "xor", "inc", "dec")
 
 
@@ -80,6 +82,7 @@ def stand_ins() -> ModuleType:
         _add(STAND_INS, name, *(signature(kind, *[kind] * arguments) for kind in (types.float32, types.float64)))
     STAND_INS.selp = _stand_in("selp")  # type: ignore[attr-defined]
     _typed(STAND_INS.selp, lambda condition, then, orelse: then if then == orelse else None)
+    STAND_INS.libdevice = make_libdevice(_stand_in)  # type: ignore[attr-defined]
     return STAND_INS
 
 
@@ -195,10 +198,12 @@ class _Reading:
     def value(self, value: Any) -> Any:
         """Return what takes the place of a global or captured variable."""
         if isinstance(value, ModuleType):
-            return self._module if _is_cuda(value) else value
+            return self._module.libdevice if _is_libdevice(value) else self._module if _is_cuda(value) else value
         if _is_of_cuda(type(value)) and isinstance(inner := _python_of(value), FunctionType):  # a device function
             return self.function(inner)
         if _is_of_cuda(value):
+            if value.__module__.endswith(_LIBDEVICE):
+                return getattr(self._module.libdevice, value.__name__, value)
             return getattr(self._module, getattr(value, "__name__", type(value).__name__), value)
         return self.function(value) if isinstance(value, FunctionType) and _calls_cuda(value) else value
 
@@ -209,11 +214,19 @@ def _python_of(value: Any) -> Any:
 
 def _is_of_cuda(value: Any) -> bool:
     """Return whether a class or a function is one of Numba's for CUDA."""
-    return str(getattr(value, "__module__", "")).startswith(("numba.cuda", "numba_cuda"))
+    return _is_of_cuda_name(str(getattr(value, "__module__", "")))
+
+
+def _is_of_cuda_name(module: str) -> bool:
+    return module.startswith(("numba.cuda", "numba_cuda"))
 
 
 def _is_cuda(module: ModuleType) -> bool:
-    return module.__name__ in ("numba.cuda", "numba_cuda.numba.cuda")
+    return module.__name__ in ("numba.cuda", "numba_cuda.numba.cuda") or _is_libdevice(module)
+
+
+def _is_libdevice(module: ModuleType) -> bool:
+    return _is_of_cuda_name(module.__name__) and module.__name__.endswith(_LIBDEVICE)
 
 
 def _calls_cuda(function: FunctionType) -> bool:
