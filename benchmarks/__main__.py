@@ -7,7 +7,10 @@ python -m benchmarks growth                   how it grows with the size of the 
 python -m benchmarks code                     code size only
 python -m benchmarks split                    the cost of `pullback` compared with a gradient
 python -m benchmarks second                   Hessians, Hessian-vector products, a Jacobian
+python -m benchmarks cuda                     gradients on a CUDA device, also compared with JAX and PyTorch
 python -m benchmarks --quick                  a rough answer within two minutes, without "compile" and "growth"
+
+"cuda" runs only if it is named. NUMBA_ENABLE_CUDASIM=1 runs it without a device, with tiny sizes, to check the results.
 """
 
 from __future__ import annotations
@@ -33,18 +36,24 @@ from benchmarks.split import split_times
 
 def main() -> None:
     """Run the benchmarks named on the command line and print the tables."""
-    names = [*CASES, "split", "second", "compile", "growth", "code"]
+    names = [*CASES, "split", "second", "compile", "growth", "code", "cuda"]
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description="Compare the run time of gradients with that of hand-written ones."
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(names)} (default: all)")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(names)} (default: all but cuda)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write samples and ratios, in pyperf's format")
     parser.add_argument("--quick", action="store_true", help="one process and few samples per case")
     parser.add_argument("--fastmath", choices=("off", "on", "both"), default="both")
     options = parser.parse_args()
     if unknown := sorted(set(options.names) - set(names)):
         parser.error(f"unknown: {', '.join(unknown)}; known: {', '.join(names)}")
-    wanted = options.names or [name for name in names if name not in ("compile", "growth") or not options.quick]
+    left_out = ("cuda", "compile", "growth") if options.quick else ("cuda",)
+    wanted = options.names or [name for name in names if name not in left_out]
+    if "cuda" in wanted:
+        from benchmarks.cuda.device import missing
+
+        if why := missing():
+            sys.exit(why)
     processes, rounds, seconds = (1, 10, 0.01) if options.quick else (3, 15, 0.02)
 
     print(f"{_processor()}; Python {platform.python_version()}, Numba {numba.__version__}\n")
@@ -79,8 +88,14 @@ def main() -> None:
     if "code" in wanted:
         sizes = code_sizes()
         print(report.size_table(sizes), flush=True)
+    on_device: dict[str, Times] = {}
+    device = None
+    if "cuda" in wanted:
+        from benchmarks.cuda.run import run
+
+        on_device, device = run(options.quick)
     if options.json:
-        report.write_json(options.json, results, compiled, sizes, peaks)
+        report.write_json(options.json, results, compiled, sizes, peaks, on_device, device)
 
 
 def _processor() -> str:

@@ -13,8 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
-import pyperf
-
 from benchmarks.cases import STACK_VALUES
 from benchmarks.code_size import Sizes, growth
 from benchmarks.compile_programs import ROWS
@@ -24,7 +22,8 @@ from benchmarks.measure import Times, ratio
 Results = Mapping[tuple[str, bool], Times]
 
 
-def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return a table in Markdown."""
     lines = [list(head), *map(list, rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
 
@@ -72,7 +71,7 @@ def speed_table(results: Results) -> str:
                 f"{ratio(times, 'gradient', 'hand-written', median):.2f}",
             )
         )
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def notes(results: Results) -> list[str]:
@@ -109,7 +108,7 @@ def second_table(rows: Mapping[str, Times]) -> str:
                 f"{ratio(times, 'second', 'hand-written'):.2f}" if hand else "",
             )
         )
-    return _table(head, lines)
+    return table(head, lines)
 
 
 def compile_second_table(rows: Mapping[str, Times]) -> str:
@@ -123,12 +122,12 @@ def compile_second_table(rows: Mapping[str, Times]) -> str:
         )
         for name, times in rows.items()
     ]
-    return _table(head, lines)
+    return table(head, lines)
 
 
 def split_table(rows: Mapping[str, Times]) -> str:
     """Compare a gradient with its value in one call with `pullback` and a call of the pullback, all from Python."""
-    return _table(
+    return table(
         ("split", "value and gradient", "pullback, back", "ratio", "more"),
         (
             (
@@ -148,7 +147,7 @@ def memory_table(peaks: Mapping[str, Mapping[str, int]]) -> str:
         (name, size(found["gradient"]), size(found["hand-written"]), f"{found['gradient'] / found['hand-written']:.2f}")
         for name, found in peaks.items()
     )
-    return _table(("peak of memory", "gradient", "hand-written", "/ hand"), rows)
+    return table(("peak of memory", "gradient", "hand-written", "/ hand"), rows)
 
 
 def size(count: int) -> str:
@@ -162,7 +161,7 @@ def size(count: int) -> str:
 def compile_table(compiled: Samples) -> str:
     """Compare first derivatives with Numba's first call of the function, in CPU seconds of fresh processes."""
     head = ("first call, CPU seconds", "Numba", "gradient", "/ Numba", "again", "hessian", "/ Numba", "again", "peak")
-    return _table(head, (_compile_row(ROWS[name].title, samples) for name, samples in compiled.items()))
+    return table(head, (_compile_row(ROWS[name].title, samples) for name, samples in compiled.items()))
 
 
 def _compile_row(title: str, samples: Mapping[str, Sequence[Sample]]) -> tuple[str, ...]:
@@ -186,7 +185,7 @@ def warm_table(found: Samples) -> str:
         (order, *(f"{median(each.cpu for each in samples[name]):.2f}" for name in names))
         for order, samples in found.items()
     )
-    return _table(("Kalman likelihood, helpers kept, CPU seconds", *names), rows)
+    return table(("Kalman likelihood, helpers kept, CPU seconds", *names), rows)
 
 
 def growth_table(found: Mapping[str, Mapping[str, Mapping[int, float]]]) -> str:
@@ -200,7 +199,7 @@ def growth_table(found: Mapping[str, Mapping[str, Mapping[int, float]]]) -> str:
         )
         for family, by in found.items()
     )
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def size_table(sizes: Mapping[str, Sizes]) -> str:
@@ -209,7 +208,7 @@ def size_table(sizes: Mapping[str, Sizes]) -> str:
         (family, ", ".join(f"{a} -> {b}" for a, b in points.values()), f"{growth(points):.2f}")
         for family, points in sizes.items()
     )
-    return _table(("family", "lines of function -> of gradient", "growth (1 = linear)"), rows)
+    return table(("family", "lines of function -> of gradient", "growth (1 = linear)"), rows)
 
 
 def write_json(
@@ -218,8 +217,12 @@ def write_json(
     compiled: Samples | None,
     sizes: Mapping[str, Sizes] | None,
     peaks: Mapping[str, Mapping[str, int]],
+    on_device: Mapping[str, Times] | None = None,
+    device: object = None,
 ) -> None:
     """Write all samples as pyperf benchmarks, and the ratios."""
+    import pyperf  # the tables do without it
+
     samples = {
         (f"{name}{' fastmath' if fastmath else ''}", v): t
         for (name, fastmath), r in results.items()
@@ -229,6 +232,9 @@ def write_json(
         (f"compile {name}", how): [sample.cpu for sample in each]
         for name, by in (compiled or {}).items()
         for how, each in by.items()
+    }
+    samples |= {
+        (f"cuda {name}", variant): each for name, times in (on_device or {}).items() for variant, each in times.items()
     }
     benchmarks = [
         pyperf.Benchmark([pyperf.Run(times, metadata={"name": f"{name}: {variant}"}, collect_metadata=True)])
@@ -259,5 +265,6 @@ def write_json(
             for name, by in (compiled or {}).items()
         },
         "lines": {family: list(points.values()) for family, points in (sizes or {}).items()},
+        **({} if device is None else {"cuda": device}),
     }
     path.write_text(json.dumps(document, indent=1) + "\n")

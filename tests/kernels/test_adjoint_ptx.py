@@ -12,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from numba import config, types
 
@@ -23,6 +24,7 @@ if config.ENABLE_CUDASIM:
 if int(config.OPT) == 0:
     pytest.skip("without --native, nothing is optimised", allow_module_level=True)
 
+from benchmarks.cuda import n_body
 from tests.kernels import test_adjoint_kernel_cuda as kernels
 from zygote_py.numba_adapter.cuda import launch
 
@@ -46,6 +48,8 @@ CASES = {
     "extremes": (kernels.extremes, (_V, _I8[::1], _V, _V), 128),
     "softmax": (kernels.softmax, (_V, _V), 4),
     "plane": (kernels.plane, (_M, _M, _F8), (16, 16)),
+    "n_body": (n_body.kernels(np.dtype(np.float64))[0], (_V,) * 7, n_body.TILE),
+    "n_body32": (n_body.kernels(np.dtype(np.float32))[0], (_F4[::1],) * 7, n_body.TILE),
     "newton": (kernels.newton, (_V, _V, _I8[::1]), 128),
 }
 # Kernels whose adjoint takes more than 2.5 times the registers, and why.
