@@ -183,8 +183,8 @@ def _check(record: Instr, function: Function) -> None:
     accesses = (ops.push, ops.pop) if record.op is ops.stack else ACCESSES
     for use in uses(function).get(record, ()):
         user = use.user
-        is_access = isinstance(user, Instr) and user.op in accesses and user.args[0] is record
-        if not is_access or isinstance(user.type, types.Array):
+        is_access = isinstance(user, Instr) and user.op in accesses and not isinstance(user.type, types.Array)
+        if not (is_access and user.args[0] is record):
             raise refuse(
                 "a list, or an array, of a length that is not known when it is compiled cannot be passed on, or "
                 "returned, in a CUDA kernel",
