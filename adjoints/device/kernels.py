@@ -174,6 +174,14 @@ class KernelAdjoint:
     written: tuple[int, ...]
 
 
+def active_shared(primal: Function, active: Sequence[int], shared: Collection[int]) -> list[int]:
+    """Return those of the `shared` arrays through which the results depend on the `active` parameters."""
+    memory = Memory(primal)
+    asked = [primal.params[number] for number in active]
+    found = find_active(primal, asked, {}, [param for param in asked if memory.is_written(param)])
+    return [number for number in shared if primal.params[number] in found]
+
+
 def adjoint_of_kernel(
     primal: Function, active: Sequence[int], shared: Mapping[int, Shared], threads: tuple[int, ...]
 ) -> KernelAdjoint:

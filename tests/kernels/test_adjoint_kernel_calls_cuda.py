@@ -203,3 +203,22 @@ def test_large_arrays_of_a_thread_are_indexed_from_the_end():
     adjoint_kernel(from_the_end)[1, 8](values, dx, out, dout)
     np.testing.assert_allclose(out.copy_to_host(), 99 * 98 * x * x + 3 * x, rtol=1e-13)
     np.testing.assert_allclose(dx.copy_to_host(), 2 * 99 * 98 * x + 3, rtol=1e-13)
+
+
+def test_shared_arrays_that_hold_constants_have_no_shadow():
+    def weighted(place, weight, out):
+        places, weights = cuda.shared.array(4, float64), cuda.shared.array((4, 1), float64)
+        i, t = cuda.grid(1), cuda.threadIdx.x
+        places[t] = place[i]
+        weights[t, 0] = weight[i]
+        cuda.syncthreads()
+        out[i] = places[3 - t] * weights[3 - t, 0]
+
+    x, w = some(8), some(8)
+    dw, dout = cuda.to_device(np.zeros(8)), cuda.to_device(np.ones(8))
+    adjoint = adjoint_kernel(weighted, active=("weight", "out"))
+    adjoint[2, 4](cuda.to_device(x), cuda.to_device(w), dw, cuda.to_device(np.zeros(8)), dout)
+    np.testing.assert_array_equal(dw.copy_to_host(), x)
+    text = adjoint.source("f64[::1], f64[::1], f64[::1], f64[::1], f64[::1]", threads=4)
+    assert "dweights" in text
+    assert "dplaces" not in text

@@ -20,6 +20,7 @@ from zygote_py.adjoints.analysis import has_shadow
 from zygote_py.adjoints.device.arrays import use_own_arrays
 from zygote_py.adjoints.device.kernels import (
     Shared,
+    active_shared,
     adjoint_of_kernel,
     drop_barriers,
     give_lane,
@@ -128,6 +129,7 @@ def compile_kernel(
     active = _active(primal.params[:count], names)
     start = len(primal.params) - len(shared)
     own = [start + number for number, each in enumerate(shared) if has_shadow(each.type)]
+    own = active_shared(primal, active, own) if own else []
     made = adjoint_of_kernel(primal, [*active, *own], {number: shared[number - start] for number in own}, threads)
     joint, params = made.function, list(made.function.params)
     of = {number: params[place] for number, place in made.shadows.items()}
