@@ -101,6 +101,7 @@ def test_the_kernels_of_vectorized_derivatives(capability):
     made = over.inspect_ptx(np.ones(3, np.float32), np.arange(3), capability=capability)
     assert f".target sm_{capability[0]}{capability[1]}" in made
     assert "NRT" not in made
+    assert "EXIT" in over.inspect_sass(np.ones(3), 2, capability=capability)
     text = over.source(np.ones(3), 2)
     assert "def product_gradient(x, n, r_record, lane, lanes):" in text
     assert "def product_gradient_lengths(x, n):" in text

@@ -175,6 +175,13 @@ class DeviceLoops(Loops):
 
     def ptx(self, shape: tuple[int, ...], values: Sequence[Any], capability: tuple[int, int]) -> str:
         """Return the PTX of the kernel for a compute capability."""
+        return launch.ptx(self._kernel, self._kinds(shape, values), capability)
+
+    def sass(self, shape: tuple[int, ...], values: Sequence[Any], capability: tuple[int, int]) -> str:
+        """Return the machine code of the kernel for a compute capability, as text."""
+        return launch.sass(self._kernel, self._kinds(shape, values), capability)
+
+    def _kinds(self, shape: tuple[int, ...], values: Sequence[Any]) -> tuple[Type, ...]:
         kinds = [launch.type_of(each) for each in (*values, *self.captured)]
         spaces = [types.Array(record.dtype, 1, "C") for record in self._code.records]
         results = [
@@ -182,7 +189,7 @@ class DeviceLoops(Loops):
             for _, kind in outputs(self.result)
         ]
         count = types.UniTuple(types.int64, len(shape)) if shape else types.Tuple(())
-        return launch.ptx(self._kernel, (types.int64, count, *kinds, *spaces, *results), capability)
+        return types.int64, count, *kinds, *spaces, *results
 
     def _given(self, value: Any, stream: Any) -> Any:
         is_array = isinstance(value, np.ndarray) and value.ndim

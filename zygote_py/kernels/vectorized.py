@@ -108,6 +108,14 @@ class Vectorized:
         loops, nest, values = self._device_loops(args, kwargs)
         return loops.ptx(nest, values, capability)
 
+    def inspect_sass(self, *args: Any, capability: tuple[int, int] = (9, 0), **kwargs: Any) -> str:
+        """Return the machine code of the kernel for arguments, as text. No device is needed.
+
+        Raises ImportError if the assembler of CUDA is not installed (`nvidia-cuda-nvcc`).
+        """
+        loops, nest, values = self._device_loops(args, kwargs)
+        return loops.sass(nest, values, capability)
+
     def _device_loops(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[DeviceLoops, tuple[int, ...], list[Any]]:
