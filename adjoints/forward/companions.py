@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
@@ -139,13 +140,20 @@ class Companions:
         activity: Activity,
         parts: Mapping[Value, tuple[Instr, ...]],
         more: tuple[Operand, ...] = (),
+        known: Mapping[Param, Sequence[Const | None]] = MappingProxyType({}),
     ) -> Walk:
-        """Add the companions of all active values; those of `wrt` become the last parameters of the function."""
+        """Add the companions of all active values; those of `wrt` become the last parameters of the function.
+
+        `known` are companions, one for each direction, that are constants and not parameters.
+        """
         given: dict[Param, Companion] = {}
         for param in wrt:
-            kind, names = self.domain.type_of(param.type), range(self.domain.width)
-            own = [Param(kind, self.domain.hint_of_param(param.hint, number), param.loc) for number in names]
-            primal.params += own
+            kind = self.domain.type_of(param.type)
+            own: list[Operand] = []
+            for number, constant in enumerate(known.get(param, [None] * self.domain.width)):
+                name = self.domain.hint_of_param(param.hint, number)
+                own.append(Param(kind, name, param.loc) if constant is None else constant)
+            primal.params += [each for each in own if isinstance(each, Param)]
             given[param] = tuple(own)
         walk = Walk(self, primal, activity, more)
         walk.take_parameters(given, parts)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 from numba import types
@@ -66,11 +67,11 @@ from zygote_py.ir.lazy_dataclass import dataclass
 class Pushed:
     """A pushforward; its parameters `tangents` follow those of the primal, for each of `wrt` one per direction.
 
-    The function returns the primal's result, followed by the tangents of the result, one per direction.
+    In the place of a tangent that was `known` is the constant, which is no parameter. The function returns the primal's result, followed by the tangents of the result, one per direction.
     """
 
     function: Function
-    tangents: tuple[Param, ...]
+    tangents: tuple[Operand, ...]
 
 
 class Pushforwards:
@@ -80,13 +81,21 @@ class Pushforwards:
         """Collect routines whose functions are in canonical form; `width` is the number of directions."""
         self._companions = Companions(routines, Tangents(width, transposed))
 
-    def push(self, primal: Function, wrt: Sequence[Param], written: Collection[Param] = ()) -> Pushed:
-        """Make the pushforward of a function in canonical form, which is changed. Raises DifferentiationError."""
+    def push(
+        self,
+        primal: Function,
+        wrt: Sequence[Param],
+        written: Collection[Param] = (),
+        known: Mapping[Param, Sequence[Const | None]] = MappingProxyType({}),
+    ) -> Pushed:
+        """Make the pushforward of a function in canonical form, which is changed. Raises DifferentiationError.
+
+        `known` are tangents of numbers, one for each direction, that are constants.
+        """
         parts = expose_leaves(primal, wrt)
         expose_results(primal)
-        count = len(primal.params)
-        walk = self._companions.add_to(primal, wrt, find_active(primal, wrt, parts, written), parts)
-        tangents = tuple(primal.params[count:])
+        walk = self._companions.add_to(primal, wrt, find_active(primal, wrt, parts, written), parts, known=known)
+        tangents = tuple(tangent for param in wrt for tangent in walk.companions[param])
         for block, end in primal.returns():
             (value,) = end.args
             Builder(block).return_packed([value, *walk.results(block, value)])

@@ -3,8 +3,8 @@
     value, (dy_1, dy_2) = pushforward(f)((x, n), ((dx_1, None), (dx_2, None)))
 
 Its form is `PushForm`; without `with_value` it returns the tangents alone. All derivatives in forward mode are made of
-it (`zygote_py.drivers`). A tangent is like its argument; None stands for one that does not change. Arrays among the
-arguments, and their tangents, are left as they are.
+it (`zygote_py.drivers`). A tangent is like its argument; None stands for one that does not change, and the empty tuple
+for the number 1. Arrays among the arguments, and their tangents, are left as they are.
 
     _, (sets, unions, same) = dependence(f)((x, n), ((indices, None),))
 
@@ -55,6 +55,7 @@ from zygote_py.ir import (
 )
 from zygote_py.numba_adapter import DerivedCall
 
+ONE = types.Tuple(())  # the type of the tangent 1, as NoneType is that of 0
 _LARGE = 800  # operations of functions whose directions are taken one by one
 
 
@@ -71,9 +72,14 @@ def typed_pushforward(form: PushForm, call: DerivedCall) -> TypedFunction:
     if form.again or one_by_one:
         refuse_draws(function)
     if one_by_one:
-        return call.written(_one_by_one(form, name, len(tangents)), call.argument_types)
+        return call.written(_one_by_one(form, name, [types.Tuple(each) for each in tangents]), call.argument_types)
     made = Pushforwards(lowered.routines, len(tangents), Transposed(lowered_helper, make_canonical))
-    pushed = made.push(function, [function.params[number] for number in wrt])
+    known = {
+        function.params[number]: [_known(function.params[number].type, each[number]) for each in tangents]
+        for number in wrt
+        if is_number(function.params[number].type)
+    }
+    pushed = made.push(function, [function.params[number] for number in wrt], known=known)
     kind = take_together(function, given, directions, wrt, pushed.tangents, lowered.result_type, form.with_value)
     return typed_as_called(call, function, name, lowered, kind)
 
@@ -126,15 +132,40 @@ def _is_large(functions: Sequence[Function], *, may_repeat: bool) -> bool:
     return not any(draws(instr) or instr.op is print for instr in (*instrs, *behind))
 
 
-def _one_by_one(form: PushForm, name: str, count: int) -> Callable[..., Any]:
+def _one_by_one(form: PushForm, name: str, directions: Sequence[Type]) -> Callable[..., Any]:
     """Return a function that gives the tangents by a call for each direction: there is less to compile."""
     script = Script(name, (), ("args", "tangents", FUNCTION))
     value = "y, " if form.with_value else ""
     pushed = script.derived(PushForm(form.with_value))
-    for number in range(count):
-        script.add(f"{value}(t_{number},) = {pushed}(args, (tangents[{number}],))")
-    script.add(f"return {value}({', '.join(f't_{number}' for number in range(count))},)")
+    for number, own in enumerate(directions):
+        tangent = _alike(f"tangents[{number}]", own, directions)
+        script.add(f"{value}(t_{number},) = {pushed}(args, ({tangent},))")
+    script.add(f"return {value}({', '.join(f't_{number}' for number in range(len(directions)))},)")
     return script.function()
+
+
+def _alike(text: str, own: Type, others: Sequence[Type]) -> str:
+    """Return the text of a tangent, of the same type in each direction: the function is compiled for one of them."""
+    if len({*others}) == 1:
+        return text
+    if all(isinstance(each, types.BaseTuple) and components_of(each) for each in others):
+        items = zip(components_of(own), zip(*map(components_of, others), strict=True), strict=True)
+        return f"({', '.join(_alike(f'{text}[{n}]', each, rest) for n, (each, rest) in enumerate(items))},)"
+    if isinstance(own, types.NoneType) and any(isinstance(each, types.Number) or each == ONE for each in others):
+        return "0.0"
+    return "1.0" if own == ONE else text
+
+
+def _known(kind: Type, tangent: Type) -> Const | None:
+    """Return a tangent of a number that is 0 or 1, if it is known: nothing is computed with it."""
+    if isinstance(tangent, types.NoneType):
+        return zero(kind)
+    return one(kind) if tangent == ONE else None
+
+
+def one(kind: Type) -> Const:
+    """Return 1 as a number of a type."""
+    return Const(complex(1.0) if isinstance(kind, types.Complex) else 1.0, kind)
 
 
 def _changes(kind: Type, tangents: Sequence[Type]) -> bool:
@@ -165,7 +196,7 @@ def take_together(
     given: Type,
     directions: Type,
     wrt: Sequence[int],
-    tangents: Sequence[Param],
+    tangents: Sequence[Operand],
     result: Type,
     with_value: bool = True,
 ) -> Type | None:
@@ -188,6 +219,8 @@ def take_together(
             of_direction = b.item(changes, direction)
             for place, number in enumerate(wrt):
                 param = tangents[place * width + direction]
+                if not isinstance(param, Param):
+                    continue
                 item = without_keys(b, components_of(given)[number], b.item(of_direction, number, param.hint))
                 taken[param] = _converted(b, item, param.type, values[number])
     replace_uses(function, taken)
@@ -211,6 +244,8 @@ def _converted(b: Builder, item: Operand, kind: Type, of: Operand) -> Operand:
 
     The fields of an object come as a tuple, and become the contents of the memory that the object is.
     """
+    if item.type == ONE and not isinstance(kind, types.BaseTuple):
+        item = Const(1.0, types.float64)
     if isinstance(kind, types.BaseTuple) and isinstance(item.type, types.NoneType):
         parts = [_converted(b, item, want, b.item(of, number)) for number, want in enumerate(components_of(kind))]
         return b.call(ops.pack, *parts, type=kind)

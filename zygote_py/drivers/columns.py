@@ -87,9 +87,11 @@ class Filling:
         return [place for place, leaf in enumerate(self.columns.leaves) if leaf.is_array]
 
     def push_numbers(self, group: Sequence[int], *, with_value: bool = False) -> list[str]:
-        """Write the call in the directions of scalars and return the names of its tangents. The value is called `y`."""
-        zeros = dict.fromkeys(group, "0.0")
-        return self._push([self._direction(zeros | {place: "1.0"}) for place in group], with_value=with_value)
+        """Write the call in the directions of scalars and return the names of its tangents. The value is called `y`.
+
+        The tangent of a scalar is the empty tuple, which stands for 1, or None, for 0.
+        """
+        return self._push([self._direction({place: "()"}) for place in group], with_value=with_value)
 
     def put_numbers(self, group: Sequence[int], changes: Sequence[str], rows: Side) -> None:
         """Write these tangents to the matrix."""
