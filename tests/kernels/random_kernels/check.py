@@ -123,7 +123,7 @@ def _check(case: Case, seed: int, make_adjoint: Callable[[Any], Any]) -> None:
 
 
 class _Reference:
-    """What a kernel makes of its arrays, and the derivative of a weighted sum of that."""
+    """The values of the arrays after a kernel, and the derivative of a weighted sum of that."""
 
     def __init__(self, case: Case, seed: int) -> None:
         self.case = case.double

@@ -39,7 +39,7 @@ def describe(seed: int, outcome: Outcome) -> str:
 
 
 class Campaign:
-    """What came of the kernels of a run."""
+    """The outcomes of the kernels of a run, counted."""
 
     def __init__(self) -> None:
         self.kinds: collections.Counter[Kind] = collections.Counter()

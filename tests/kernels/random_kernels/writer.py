@@ -27,7 +27,7 @@ class Source(NamedTuple):
 
 @dataclass
 class Scope:
-    """What statements may use at a place of the kernel."""
+    """The variables and arrays that statements may use at a place of the kernel."""
 
     values: list[str] = field(default_factory=list)  # variables of floats
     indices: list[str] = field(default_factory=list)  # variables of integers, none negative

@@ -84,7 +84,7 @@ class Elements(Statements):
             self.add_to_total(scope, "v0")
 
     def give(self, scope: Scope, mine: str, outputs: list[tuple[str, str]]) -> None:
-        """Give a thread elements of the outputs: those of its number, from the end, or in an order."""
+        """Let a thread have elements of the outputs: those of its number, from the end, or in an order."""
         at = self.pick(mine, mine, mine, f"n - 1 - {mine}", f"perm[{mine}]")
         if at.startswith("perm") and "perm" not in scope.tables:
             at = mine
