@@ -217,15 +217,44 @@ def test_the_model_computes_what_the_simulator_does(kernel, grid, arrays):
             np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
+@cuda.jit
+def meet_in_part(x):
+    cuda.syncthreads()
+    if cuda.threadIdx.x == 0:
+        cuda.syncthreads()
+
+
 def test_threads_that_do_not_come_to_a_barrier():
     with pytest.raises(DivergentError, match="3 of 4 threads do not come to a barrier"), threads_in():
-        meet_alone[1, 4](cuda.to_device(np.zeros(4)))
+        meet_in_part[1, 4](cuda.to_device(np.zeros(4)))
+
+
+LEAVES = """import math
+from numba import cuda, float64
 
 
 @cuda.jit
-def meet_alone(x):
-    if cuda.threadIdx.x == 0:
-        cuda.syncthreads()
+def kernel(x, out, acc, n, reps, s):
+    i, t = cuda.grid(1), cuda.threadIdx.x
+    a = cuda.shared.array(4, float64)
+    if i >= n:
+        return
+    a[t] = math.sin(x[i])
+    cuda.syncthreads()
+    v = a[0] * x[i]
+    cuda.syncthreads()
+    a[t] = v * a[t]
+    cuda.syncthreads()
+    out[i] = a[t] * a[0]
+    cuda.atomic.add(acc, 0, v)
+"""
+
+
+def test_threads_that_return_at_the_start():
+    arrays = {"x": Array("float", (6,)), "out": Array("float", (6,)), "acc": Array("float", (1,))}
+    case = Case(LEAVES, ((2,), (4,)), arrays, ("x", "out", "acc", "n", "reps", "s"), 6)
+    outcome = check(case)
+    assert outcome.kind is Kind.OK, outcome.detail
 
 
 def test_a_random_kernel_is_right():

@@ -5,7 +5,7 @@
 The reference is a central difference of fourth order of the kernel itself, in double precision, in each element that
 the kernel touches; the gradient in the others is the seed. Where it disagrees with the adjoint, two smaller steps must
 agree with each other and disagree too, else the kernel is discarded: it is at a kink or jumps. A kernel is also
-discarded if its own threads race, or its result depends on their order.
+discarded if its own threads race, or its result depends on their order; in single precision, if its errors grow.
 """
 
 from __future__ import annotations
@@ -134,6 +134,8 @@ class _Reference:
             rng.normal(size=each.shape).astype(each.dtype) if _is_float(each) else None for each in case.arguments(seed)
         ]
         self.finals, self.touched = self._finals()
+        if case.single and not all(map(_are_nearly_equal, self._single(case, seed), self.finals)):
+            raise _DiscardedError("the errors of single precision grow in the kernel")
 
     def _finals(self) -> tuple[list[Any], set[Place]]:
         """Return what the arguments are after the kernel, and which elements it touches."""
@@ -153,6 +155,13 @@ class _Reference:
             finals, touched = found, _touched(on_device, log)
         assert finals is not None
         return finals, touched
+
+    def _single(self, case: Case, seed: int) -> list[Any]:
+        """Return what the arguments are after the kernel in single precision."""
+        given = [_on_device(each) for each in case.arguments(seed)]
+        with threads_in():
+            load(case.text)[case.launched](*given)
+        return [each.copy_to_host() if hasattr(each, "copy_to_host") else each for each in given]
 
     def _run(self, args: Sequence[Any], order: str = ORDERS[0], log: Log | None = None) -> tuple[list[Any], list[Any]]:
         """Return copies of the arguments after the kernel, and those on the device."""
@@ -237,6 +246,11 @@ def _as_double(value: Any) -> Any:
 
 def _on_device(value: Any) -> Any:
     return cuda.to_device(value.copy()) if isinstance(value, np.ndarray) else value
+
+
+def _are_nearly_equal(one: Any, other: Any) -> bool:
+    """Return whether values differ by a tenth at most of what is tolerated in single precision."""
+    return _are_close(one, other, SINGLE_TOLERANCE / 10)
 
 
 def _are_close(one: Any, other: Any, tolerance: float = 1e-9) -> bool:

@@ -37,7 +37,7 @@ _UNSET = 0x3FFFFFFF  # an integer that has not been set
 
 
 class DivergentError(Exception):
-    """Some threads of a block wait at a barrier, and others have ended."""
+    """Some threads of a block wait at a barrier, and others have ended after one that they came to."""
 
 
 @contextmanager
@@ -79,16 +79,21 @@ def _launch(kernel: Any, args: Sequence[Any], order: str, log: Log | None) -> No
 
 
 def _run_together(module: _Module, waiting: dict[tuple[int, ...], Any], rng: random.Random | None) -> None:
-    """Run the threads of a block from barrier to barrier, in their order or shuffled each time."""
+    """Run the threads of a block from barrier to barrier, in their order or shuffled each time.
+
+    Threads may end before the first barrier: it does not wait for them then, as on a device.
+    """
+    is_first = True
     while waiting:
         ended = []
         for thread, steps in waiting.items():
             module.switch_to(thread)
             if next(steps, _END) is _END:
                 ended.append(thread)
-        if ended and len(ended) < len(waiting):
+        if ended and len(ended) < len(waiting) and not is_first:
             raise DivergentError(f"{len(ended)} of {len(waiting)} threads do not come to a barrier")
-        threads = [] if ended else list(waiting)
+        is_first = False
+        threads = [thread for thread in waiting if thread not in ended]
         if rng is not None:
             rng.shuffle(threads)
         waiting = {thread: waiting[thread] for thread in threads}
