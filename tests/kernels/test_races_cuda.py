@@ -17,7 +17,7 @@ from tests.kernels.random_kernels.case import Array, Case, load
 from tests.kernels.random_kernels.check import Kind, check
 from tests.kernels.random_kernels.families import generate
 from tests.kernels.random_kernels.races import Log, Thread
-from tests.kernels.random_kernels.simulator import ORDERS, DivergentError, threads_in
+from tests.kernels.random_kernels.simulator import ORDERS, threads_in
 from tests.kernels.test_adjoint_kernel_cuda import TILE, product, softmax, some, tree
 
 
@@ -218,15 +218,17 @@ def test_the_model_computes_what_the_simulator_does(kernel, grid, arrays):
 
 
 @cuda.jit
-def meet_in_part(x):
+def meet_in_part(x, out):
     cuda.syncthreads()
     if cuda.threadIdx.x == 0:
         cuda.syncthreads()
 
 
 def test_threads_that_do_not_come_to_a_barrier():
-    with pytest.raises(DivergentError, match="3 of 4 threads do not come to a barrier"), threads_in():
-        meet_in_part[1, 4](cuda.to_device(np.zeros(4)))
+    for kernel, is_left_out in ((meet_in_part, True), (read_next_after_a_barrier, False)):
+        with threads_in("in order", log := Log()):
+            kernel[1, 4](cuda.to_device(np.zeros(4)), cuda.to_device(np.zeros(4)))
+        assert log.has_left_out == is_left_out
 
 
 LEAVES = """import math

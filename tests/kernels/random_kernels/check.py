@@ -27,7 +27,7 @@ from numba import cuda
 import zygote_py as zg
 from tests.kernels.random_kernels.case import EXTREMES, Case, load
 from tests.kernels.random_kernels.races import Log, addresses
-from tests.kernels.random_kernels.simulator import ORDERS, DivergentError, threads_in
+from tests.kernels.random_kernels.simulator import ORDERS, threads_in
 
 STEP, SMALLER_STEPS = 2e-4, (2.3e-5, 3e-6)
 TOLERANCE, SINGLE_TOLERANCE = 1e-6, 2e-3
@@ -120,6 +120,8 @@ def _check(case: Case, seed: int, make_adjoint: Callable[[Any], Any]) -> None:
         races = [race for race in log.races if {race.kind, race.other_kind} != allowed]
         if races:
             raise _WrongError(f"a race, {order}: {races[0]}")
+        if log.has_left_out and not reference.has_left_out:
+            raise _WrongError(f"some threads leave out a barrier, {order}")
 
 
 class _Reference:
@@ -133,6 +135,7 @@ class _Reference:
         self.seeds = [
             rng.normal(size=each.shape).astype(each.dtype) if _is_float(each) else None for each in case.arguments(seed)
         ]
+        self.has_left_out = False
         self.finals, self.touched = self._finals()
         if case.single and not all(map(_are_nearly_equal, self._single(case, seed), self.finals)):
             raise _DiscardedError("the errors of single precision grow in the kernel")
@@ -144,7 +147,7 @@ class _Reference:
             log = Log()
             try:
                 found, on_device = self._run(self.args, order, log)
-            except (ArithmeticError, IndexError, ValueError, DivergentError) as error:
+            except (ArithmeticError, IndexError, ValueError) as error:
                 raise _DiscardedError(f"the kernel fails: {type(error).__name__}: {error}") from error
             if log.races:
                 raise _DiscardedError("the threads of the kernel race")
@@ -153,6 +156,7 @@ class _Reference:
             if finals is not None and not all(map(_are_close, found, finals)):
                 raise _DiscardedError("the result of the kernel depends on the order of its threads")
             finals, touched = found, _touched(on_device, log)
+            self.has_left_out |= log.has_left_out
         assert finals is not None
         return finals, touched
 

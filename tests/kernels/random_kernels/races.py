@@ -43,6 +43,7 @@ class Log:
 
     def __init__(self) -> None:
         self.races: list[Race] = []
+        self.has_left_out = False  # some threads of a block have ended before a barrier of others
         self.running: Thread | None = None
         self.touched: set[int] = set()  # addresses in global memory
         self._in_block: dict[int, set[tuple[Kind, Thread]]] = {}  # since the last barrier
@@ -53,9 +54,10 @@ class Log:
         self._in_grid.clear()
         self.barrier()
 
-    def barrier(self) -> None:
-        """Forget the accesses of the running block: what follows comes after them."""
+    def barrier(self, is_left_out: bool = False) -> None:
+        """Forget the accesses of the running block: what follows comes after them. Some threads may leave it out."""
         self._in_block.clear()
+        self.has_left_out |= is_left_out
 
     def note(self, kind: Kind, address: int, thread: Thread, name: str, is_shared: bool = False) -> None:
         """Note an access, and the races with those before."""

@@ -36,10 +36,6 @@ ORDERS = ("in order", "reversed", "shuffled")
 _UNSET = 0x3FFFFFFF  # an integer that has not been set
 
 
-class DivergentError(Exception):
-    """Some threads of a block wait at a barrier, and others have ended after one that they came to."""
-
-
 @contextmanager
 def threads_in(order: str = "in order", log: Log | None = None) -> Iterator[None]:
     """Run kernels that are launched meanwhile by this model, with threads and blocks in an order."""
@@ -81,23 +77,18 @@ def _launch(kernel: Any, args: Sequence[Any], order: str, log: Log | None) -> No
 def _run_together(module: _Module, waiting: dict[tuple[int, ...], Any], rng: random.Random | None) -> None:
     """Run the threads of a block from barrier to barrier, in their order or shuffled each time.
 
-    Threads may end before the first barrier: it does not wait for them then, as on a device.
+    As on a device, a barrier does not wait for threads that have ended.
     """
-    is_first = True
     while waiting:
-        ended = []
+        threads = []
         for thread, steps in waiting.items():
             module.switch_to(thread)
-            if next(steps, _END) is _END:
-                ended.append(thread)
-        if ended and len(ended) < len(waiting) and not is_first:
-            raise DivergentError(f"{len(ended)} of {len(waiting)} threads do not come to a barrier")
-        is_first = False
-        threads = [thread for thread in waiting if thread not in ended]
+            if next(steps, _END) is not _END:
+                threads.append(thread)
+        module.wait(is_left_out=0 < len(threads) < len(waiting))
         if rng is not None:
             rng.shuffle(threads)
         waiting = {thread: waiting[thread] for thread in threads}
-        module.wait()
 
 
 _END = object()
@@ -203,9 +194,9 @@ class _Module(kernelapi.FakeCUDAModule):  # type: ignore[misc]
         self._shared.clear()
         self.wait()
 
-    def wait(self) -> None:
+    def wait(self, is_left_out: bool = False) -> None:
         if self._log is not None:
-            self._log.barrier()
+            self._log.barrier(is_left_out)
 
     def switch_to(self, place: tuple[int, ...]) -> None:
         self.threadIdx = kernelapi.Dim3(*place)
