@@ -108,6 +108,8 @@ _LATER = {
     "RewriteArrayOfConsts": "numba.core.inline_closurecall",
     "_parse_shape": "numba.np.arrayobj",
     "CFunc": "numba.core.ccallback",
+    "ListInstance": "numba.cpython.listobj",
+    "ListPayloadAccessor": "numba.cpython.listobj",
     "cross2d": "numba.np.extensions",
     "to_ctypes": "numba.core.typing.ctypes_utils",
     # What Numba calls to allocate the array of `np.array([f(i) for i in range(n)])`.
