@@ -96,6 +96,8 @@ from numba.np.ufunc.gufunc import GUFunc
 from numba.np.ufunc.sigparse import parse_signature
 from numba.stencils.stencil import StencilFunc
 
+from zygote_py.numba_adapter.base.blas import load_blas
+
 boxers: dict[Any, Any] = _boxers.functions
 
 
@@ -129,6 +131,7 @@ def __getattr__(name: str) -> Any:
     """Return a name from a module that Numba itself loads when it needs it."""
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    load_blas()  # which some of them need
     return getattr(importlib.import_module(_LATER[name]), name)
 
 
