@@ -26,7 +26,6 @@ import operator
 from collections.abc import Collection, Iterable
 from itertools import chain
 
-import numpy as np
 from numba import types
 
 from zygote_py.adjoints.reverse.rewinding import Rewinding
@@ -46,6 +45,7 @@ from zygote_py.ir import (
     ops,
     step_of,
 )
+from zygote_py.ir.analysis import source_side
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops import Cost
 
@@ -322,15 +322,5 @@ class _Graph:
             self._edges[self._numbers[arg] + 1, self._numbers[node]] = _INFINITE
         for node in needed:
             self._edges[self._numbers[node] + 1, self._SINK] = _INFINITE
-        # Loading these takes 0.1 s, and not all functions need them.
-        from scipy.sparse import csr_array
-        from scipy.sparse.csgraph import breadth_first_order, maximum_flow
-
-        size = 2 + 2 * len(self._numbers)
-        rows, columns = (np.array(ends, dtype=np.int32) for ends in zip(*self._edges, strict=True))
-        capacities = np.array(list(self._edges.values()), dtype=np.int32)
-        network = csr_array((capacities, (rows, columns)), shape=(size, size))
-        residual = csr_array(network - maximum_flow(network, self._SOURCE, self._SINK).flow)
-        residual.eliminate_zeros()
-        reached = set(breadth_first_order(residual, self._SOURCE, return_predecessors=False).tolist())
+        reached = source_side(self._edges, self._SOURCE, self._SINK)
         return {node for node, number in self._numbers.items() if number in reached and number + 1 not in reached}

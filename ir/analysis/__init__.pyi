@@ -26,4 +26,5 @@ from .memory import (
     reads as reads,
     writes as writes,
 )
+from .minimum_cut import source_side as source_side
 from .subscripts import Kind as Kind

@@ -93,6 +93,38 @@ def test_what_an_unrelated_program_compiled_is_found(process):
     assert run(process, SOLVE, SLOPES_OF_SOLVE) == ([], READ)
 
 
+SECOND = (
+    COMPILATIONS
+    + """
+    def loss(a, b):
+        return np.sum((a @ (a.T @ b)) ** 2)
+
+    import zygote_py as zg
+
+    h = zg.hessian(loss)
+    with event.install_listener("numba:compile", Compiled()):
+        found, *_ = h(np.array([[2.0, 1.0], [0.0, 4.0]]), np.array([[1.0], [2.0]]))
+    print(json.dumps(Compiled.names))
+    print(json.dumps(found.tolist()))
+"""
+)
+
+
+def test_derivatives_of_helpers_are_found(process):
+    def ran(program):
+        *_, names, values = process.text(program).splitlines()
+        return [name for name in json.loads(names) if name.startswith("dot_") and "pushforward" in name], values
+
+    compiled, values = ran(SECOND)
+    assert compiled
+    unrelated, _ = ran(SECOND.replace("loss", "cost").replace("** 2)", "** 2) + a[0, 0] ** 3"))
+    assert not unrelated
+    for path in process.cache.iterdir():
+        if path.suffix != ".helper":
+            path.unlink()
+    assert ran(SECOND) == ([], values)
+
+
 def test_code_without_its_helpers_is_compiled_again(process):
     compiled, _ = run(process)
     assert "dot_2_impl" in compiled

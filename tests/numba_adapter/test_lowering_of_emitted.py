@@ -13,8 +13,8 @@ from numba.core.compiler import run_frontend
 from numba.core.runtime import _nrt_python, rtsys
 
 from zygote_py.numba_adapter.emitted.linear_ssa import make_ssa
+from zygote_py.numba_adapter.emitted.lowering.registers import kept_in_registers
 from zygote_py.numba_adapter.emitted.pipeline import EmittedPipeline
-from zygote_py.numba_adapter.emitted.registers import kept_in_registers
 
 pytestmark = pytest.mark.compiled
 

@@ -26,11 +26,15 @@ from zygote_py.ir.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Emitted:
-    """The `source` of a module that defines the function `name`, and the `globals` it needs besides its imports."""
+    """The `source` of a module that defines the function `name`, and the `globals` it needs besides its imports.
+
+    Those functions in it that are named in `of_rules` are derived from functions of this package that rules call.
+    """
 
     source: str
     name: str
     globals: Mapping[str, object]
+    of_rules: frozenset[str] = frozenset()
 
     @property
     def standalone(self) -> str:

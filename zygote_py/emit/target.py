@@ -9,7 +9,9 @@ decorator there. The same function always yields the same text.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+from zygote_py.adjoints import rules
 from zygote_py.base import Names, stage
 from zygote_py.emit.names import Module
 from zygote_py.emit.source import function_text
@@ -48,6 +50,7 @@ class Target:
         return [f"@{self.decorator}({written})" if written else f"@{self.decorator}"]
 
 
+_RULES = Path(rules.__file__).parent
 PYTHON = Target("", "")
 NJIT = Target("njit", "numba")
 CUDA = Target("cuda.jit", "numba", is_device=True)
@@ -127,4 +130,10 @@ def emit(
     if module.has_dataclasses and plain:
         texts.append("\n".join(module.without_dataclasses(name)))
     parts.append("\n\n\n".join(texts))
-    return Emitted("\n".join(parts) + "\n", name, dict(module.globals))
+    of_rules = frozenset(module.routine(routine) for routine in routines if _is_of_rule(routine.function))
+    return Emitted("\n".join(parts) + "\n", name, dict(module.globals), of_rules)
+
+
+def _is_of_rule(function: Function) -> bool:
+    """Return whether a function is derived from one that rules call, and from nothing of the user's."""
+    return function.loc is not None and Path(function.loc.file).is_relative_to(_RULES)

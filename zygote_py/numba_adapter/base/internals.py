@@ -96,6 +96,8 @@ from numba.np.ufunc.gufunc import GUFunc
 from numba.np.ufunc.sigparse import parse_signature
 from numba.stencils.stencil import StencilFunc
 
+from zygote_py.numba_adapter.base.blas import load_blas
+
 boxers: dict[Any, Any] = _boxers.functions
 
 
@@ -108,6 +110,8 @@ _LATER = {
     "RewriteArrayOfConsts": "numba.core.inline_closurecall",
     "_parse_shape": "numba.np.arrayobj",
     "CFunc": "numba.core.ccallback",
+    "ListInstance": "numba.cpython.listobj",
+    "ListPayloadAccessor": "numba.cpython.listobj",
     "cross2d": "numba.np.extensions",
     "to_ctypes": "numba.core.typing.ctypes_utils",
     # What Numba calls to allocate the array of `np.array([f(i) for i in range(n)])`.
@@ -127,6 +131,7 @@ def __getattr__(name: str) -> Any:
     """Return a name from a module that Numba itself loads when it needs it."""
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    load_blas()  # which some of them need
     return getattr(importlib.import_module(_LATER[name]), name)
 
 

@@ -26,6 +26,7 @@ from zygote_py.numba_adapter.linking.function_numbers import EMITTED
 VERSIONED = frozenset({"builtins", "math", "cmath", "_operator", "operator", "numpy", "numba", "zygote_py"})
 _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None), type(Ellipsis)})
 _HAS_ADDRESS = re.compile(r"_0x[0-9a-f]+$")
+_NUMBER = re.compile(r"_\d+$")
 _ARRAY_FUNCTION: type = type(np.sum)
 _LEAVES = (
     types.Number,
@@ -153,7 +154,8 @@ class _Content:
             ):  # it was made of text, with others
                 raise Unknown(f"{function.__qualname__}, whose global variables are not those of {home}")
             self.words += "function", home, function.__qualname__, code.co_firstlineno
-        self._code(code)
+        # Emitted functions are numbered if several have the same name, in each module in another order.
+        self._code(code, _NUMBER.sub("", code.co_name) if is_emitted else code.co_name)
         self.value(function.__defaults__)
         self.value(tuple(sorted((function.__kwdefaults__ or {}).items())))
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
@@ -168,12 +170,12 @@ class _Content:
                     self.words += "global", name
                     self.value(function.__globals__[name])
 
-    def _code(self, code: CodeType) -> None:
-        self.words += "code", code.co_name, code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount
+    def _code(self, code: CodeType, name: str) -> None:
+        self.words += "code", name, code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount
         self.words += code.co_flags, code.co_code.hex(), code.co_names, code.co_varnames, code.co_exceptiontable.hex()
         for constant in code.co_consts:
             if isinstance(constant, CodeType):
-                self._code(constant)
+                self._code(constant, constant.co_name)
             else:
                 self.value(constant)
 

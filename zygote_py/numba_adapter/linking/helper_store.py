@@ -28,6 +28,7 @@ from typing import Any, Protocol
 import llvmlite.binding as llvm
 
 from zygote_py.ir.lazy_dataclass import dataclass
+from zygote_py.numba_adapter.base.blas import load_blas
 from zygote_py.numba_adapter.base.internals import (
     CompileResult,
     Environment,
@@ -42,6 +43,7 @@ _SYMBOL = "zygote_py_helper_"
 _UNRESOLVED = ".numba.unresolved"
 _ENVIRONMENT = "_ZN08NumbaEnv"
 _ADDRESS = "numba.dynamic.globals"  # of an object of this process
+_ROUTINES = ("numba_xx", "numba_ez_", "numba_raw_")  # how the names of those start that call BLAS and LAPACK
 _LOCAL = (llvm.Linkage.internal, llvm.Linkage.private)
 
 
@@ -75,8 +77,9 @@ def keep_helpers(where: Callable[[], Helpers | None]) -> None:
 
 
 def begin_helpers() -> None:
-    """Look where helpers are kept; called when the compilation of an emitted function begins."""
+    """Prepare: look where helpers are kept. Called when the compilation of an emitted function begins."""
     global _present
+    load_blas()
     _present = None if _where is None else _where()
 
 
@@ -227,6 +230,8 @@ def _size(function: Any) -> int:
 def _read(key: str, data: bytes) -> Any:
     try:
         is_called, code, description, signature, environments, needed = pickle.loads(data)
+        if any(each.startswith(_ROUTINES) for each in needed):
+            load_blas()
         context = cpu_target.target_context
         rtsys.initialize(context)
         if not all(map(is_loaded, needed)):

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from zygote_py.emit import Emitted
 
 Options = Mapping[str, object]
+_OF_RULES = "<functions of rules>"  # under which a module holds the names of its functions that are derived from rules
 
 
 def decorated(function: Callable[..., object], options: Options) -> Any:
@@ -59,7 +60,7 @@ def load(emitted: Emitted) -> Any:
     digest = hashlib.sha256(emitted.source.encode()).hexdigest()[:12]
     # Without a `__name__`, since Numba can resolve a recursive function only if its module can be imported or is
     # missing.
-    namespace: dict[str, object] = {"__name__": None, **emitted.globals}
+    namespace: dict[str, object] = {"__name__": None, _OF_RULES: emitted.of_rules, **emitted.globals}
     keep_writes()
     execute(emitted.source, f"{EMITTED}{emitted.name} {digest}>", namespace)
     namespace["__name__"] = __name__  # the functions have no module, but cached callers require one
@@ -75,9 +76,11 @@ def entry_of(loaded: Any) -> Callable[..., object]:
 
     entry: Callable[..., object] = loaded.py_func
     module = entry.__globals__
+    of_rules = module.get(_OF_RULES, ())
     for name, each in tuple(module.items()):
         if type(each) is CPUDispatcher and each is not loaded and each.py_func.__globals__ is module:
-            module[name] = native(each.py_func) or _CalledFromCode(
+            made = _OfRule if name in of_rules else _CalledFromCode
+            module[name] = native(each.py_func) or made(
                 each.py_func, each.locals, each.targetoptions | _NO_WRAPPERS, EmittedPipeline
             )
     return entry
@@ -109,9 +112,13 @@ class _CalledFromCode(CPUDispatcher):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        known: Any = HELPERS.get(self.py_func.__name__)  # others are optimised with what calls them
-        link_only(self, is_stored=known is not None and code_text(known) == code_text(self.py_func))
+        link_only(self, is_stored=self._is_stored())
         callees.add(self)
+
+    def _is_stored(self) -> bool:
+        """Return whether it is kept on disk; others are optimised with what calls them."""
+        known: Any = HELPERS.get(self.py_func.__name__)
+        return known is not None and code_text(known) == code_text(self.py_func)
 
     def add_overload(self, cres: Any) -> None:
         """Keep what was compiled for compiled code alone."""
@@ -119,6 +126,13 @@ class _CalledFromCode(CPUDispatcher):
 
     def _compile_for_args(self, *args: Any, **keywords: Any) -> Any:
         return self.py_func
+
+
+class _OfRule(_CalledFromCode):
+    """Such a function that is derived from one that rules call. Other programs have the same one."""
+
+    def _is_stored(self) -> bool:
+        return True
 
 
 def make_dispatcher(

@@ -1,4 +1,4 @@
-"""Reading and writing an element of an array, in LLVM's terms.
+"""Reading and writing an element of an array, and making arrays, in LLVM's terms.
 
 Numba copies the array's structure to the stack for each access, from where LLVM takes it again. Here the fields are
 taken from the value. All else is Numba's: an index less than zero counts from the end, bounds are checked where that is
@@ -7,6 +7,7 @@ asked for, and the address is computed in the same way.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from numba import types
@@ -27,6 +28,23 @@ def is_element(array: Any, index: Any) -> bool:
     return 0 < len(indices) == array.ndim and all(isinstance(each, types.Integer) for each in indices)
 
 
+def is_matrix(kind: Any) -> bool:
+    """Return whether a type is one of arrays with two axes."""
+    return type(kind) is types.Array and kind.ndim == 2
+
+
+def has_one_form(context: Any, kind: Any) -> bool:
+    """Return whether values of a type are the same in memory, as results, and as they are used.
+
+    Numba takes a value apart and puts it together again to go from one form to another.
+    """
+    if isinstance(kind, _TUPLE):
+        return type(kind) in (types.UniTuple, types.Tuple) and all(has_one_form(context, each) for each in kind.types)
+    model = context.data_model_manager[kind]
+    is_known = type(kind) is types.Array or isinstance(kind, types.Integer | types.Float)
+    return is_known and model.get_value_type() == model.get_data_type() == model.get_return_type()
+
+
 @dataclass(frozen=True, slots=True)
 class Fields:
     """The fields of an array that are needed for the address of an element."""
@@ -43,6 +61,24 @@ def fields_of(context: Any, builder: Any, kind: Any, value: Any) -> Fields:
         cgutils.unpack_tuple(builder, model.get(builder, value, name), kind.ndim) for name in ("shape", "strides")
     )
     return Fields(model.get(builder, value, "data"), shape, strides)
+
+
+def array_of(context: Any, builder: Any, kind: Any, fields: Mapping[str, Any]) -> Any:
+    """Return the array that has these fields; those that are not given are null."""
+    model = context.data_model_manager[kind]
+    made = cgutils.get_null_value(model.get_value_type())
+    for name, value in fields.items():
+        made = model.set(builder, made, value, name)
+    return made
+
+
+def transposed(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    """Return a matrix with its axes exchanged, in which references are not counted."""
+    fields = fields_of(context, builder, kind, value)
+    model = context.data_model_manager[kind]
+    for name, given in (("shape", fields.shape), ("strides", fields.strides)):
+        value = model.set(builder, value, cgutils.pack_array(builder, given[::-1]), name)
+    return value
 
 
 def address(context: Any, builder: Any, kind: Any, fields: Fields, index_type: Any, index: Any) -> Any:

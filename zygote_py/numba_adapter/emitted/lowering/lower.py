@@ -14,10 +14,20 @@ from numba import types
 
 from zygote_py.numba_adapter.base import internals
 from zygote_py.numba_adapter.base.internals import Lower, NativeLowering, eh, ir, register_pass
-from zygote_py.numba_adapter.emitted.elements import Fields, address, fields_of, is_element
-from zygote_py.numba_adapter.emitted.native_calls import native_call
-from zygote_py.numba_adapter.emitted.ranges import RangeLoops
-from zygote_py.numba_adapter.emitted.registers import kept_in_registers
+from zygote_py.numba_adapter.emitted.lowering import record_lists
+from zygote_py.numba_adapter.emitted.lowering.elements import (
+    Fields,
+    address,
+    fields_of,
+    is_element,
+    is_matrix,
+    transposed,
+)
+from zygote_py.numba_adapter.emitted.lowering.native_calls import native_call
+from zygote_py.numba_adapter.emitted.lowering.plain_calls import let_errors_pass
+from zygote_py.numba_adapter.emitted.lowering.ranges import RangeLoops
+from zygote_py.numba_adapter.emitted.lowering.record_lists import is_of_records
+from zygote_py.numba_adapter.emitted.lowering.registers import kept_in_registers
 from zygote_py.numba_adapter.types import WithClasses
 
 _COUNT = types.MemInfoPointer(types.voidptr)
@@ -37,6 +47,12 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         super().init()
         self._implementations: dict[Any, Any] = {}
         self._fields: dict[str, Fields] = {}
+
+    def setup_function(self, fndesc: Any) -> None:
+        """Begin the LLVM function."""
+        super().setup_function(fndesc)
+        if not (self.func_ir.func_id.is_generator or _has_handlers(self.blocks)):
+            let_errors_pass(self.function)
 
     def _find_singly_assigned_variable(self) -> None:
         if self.func_ir.func_id.is_generator or self._disable_sroa_like_opt or _has_handlers(self.blocks):
@@ -106,6 +122,12 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         """Lower an expression."""
         if expr.op == "static_getitem" and self._is_element(expr.value, expr.index_var):
             return self.lower_getitem(resty, expr, expr.value, expr.index_var, self.fndesc.calltypes[expr])
+        if expr.op == "build_list" and is_of_records(self.context, resty):
+            record_lists.define_destructor(self.context, self.module, resty)
+        if expr.op == "getattr" and expr.attr == "T" and is_matrix(kind := self.typeof(expr.value.name)):
+            found = transposed(self.context, self.builder, kind, self.loadvar(expr.value.name))
+            self.incref(resty, found)
+            return found
         return super().lower_expr(resty, expr)
 
     def lower_getitem(self, resty: Any, expr: Any, value: Any, index: Any, signature: Any) -> Any:
@@ -158,11 +180,29 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         return context.cast(builder, implementation(builder, values), signature.return_type, resty)
 
     def _lower_call_normal(self, fnty: Any, expr: Any, signature: Any) -> Any:
+        if isinstance(fnty, types.BoundFunction) and is_of_records(self.context, signature.recvr):
+            done, result = self._lower_change(fnty.typing_key, expr, signature)
+            if done:
+                return result
         native = None if expr.kws or expr.vararg or expr.target else native_call(fnty, signature.args)
         if native is None or native.signature != signature:
             return super()._lower_call_normal(fnty, expr, signature)
         args = self.fold_call_args(fnty, signature, expr.args, expr.vararg, expr.kws)
         return native.lower(self.context, self.builder, signature, args)
+
+    def _lower_change(self, method: str, expr: Any, signature: Any) -> tuple[bool, Any]:
+        """Lower a call of a method of a list of records. Return whether it is lowered here, and the result."""
+        kind, records = signature.recvr, self.loadvar(expr.func.name)
+        if expr.kws or expr.vararg:
+            return False, None
+        if method == "list.append" and signature.args == (kind.dtype,):
+            (record,) = self.fold_call_args(self.typeof(expr.func.name), signature, expr.args, expr.vararg, expr.kws)
+            record_lists.append(self.context, self.builder, kind, records, record)
+            self.incref(kind.dtype, record)
+            return True, self.context.get_dummy_value()
+        if method == "list.pop" and not signature.args:
+            return True, record_lists.pop(self.context, self.builder, kind, records)
+        return False, None
 
 
 def _has_handlers(blocks: Any) -> bool:

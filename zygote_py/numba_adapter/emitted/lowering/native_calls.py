@@ -1,8 +1,8 @@
 """Calls of a few functions that nearly every derivative makes, lowered here: `np.zeros`, `np.empty_like`, `max`.
 
 Numba writes these functions in Python, several for each, and compiles them first, for each type: half of the time that
-a small gradient takes. Here each is a function in the LLVM module of its caller, for numbers and truth values in arrays
-of which Numba knows all else. What it computes, and the errors it raises, are Numba's.
+a small gradient takes. Here they are lowered at once, for numbers and truth values in arrays of which Numba knows all
+else. What they compute, and the errors they raise, are Numba's.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numba import types
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.numba_adapter.base import internals
 from zygote_py.numba_adapter.base.internals import ConfigStack, cgutils, npydecl, signature
-from zygote_py.numba_adapter.emitted.elements import SCALARS
+from zygote_py.numba_adapter.emitted.lowering.elements import SCALARS, array_of
 
 _TOO_BIG = "array is too big; `arr.size * arr.dtype.itemsize` is larger than the maximum possible size."
 
@@ -36,11 +36,11 @@ def native_call(function: Any, args: tuple[Any, ...]) -> NativeCall | None:
     return known(tuple(map(types.unliteral, args))) if known is not None else None
 
 
-def _allocation(name: str, fill: bool) -> Callable[[tuple[Any, ...]], NativeCall | None]:
+def _allocation(fill: bool) -> Callable[[tuple[Any, ...]], NativeCall | None]:
     """`np.empty(shape, dtype)` and `np.zeros(shape, dtype)`."""
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        shapes = internals._parse_shape(context, builder, sig.args[0], args[0])
+        shapes = cgutils.unpack_tuple(builder, args[0]) if isinstance(sig.args[0], types.BaseTuple) else [args[0]]
         return _allocated(context, builder, sig.return_type, shapes, fill)
 
     def typed(args: tuple[Any, ...]) -> NativeCall | None:
@@ -52,24 +52,23 @@ def _allocation(name: str, fill: bool) -> Callable[[tuple[Any, ...]], NativeCall
         if type(dtype) not in SCALARS:
             return None
         ndim = npydecl.parse_shape(args[0])
-        return NativeCall(signature(types.Array(dtype, ndim, "C"), *args), _outlined(name, lower, 1))
+        return NativeCall(signature(types.Array(dtype, ndim, "C"), *args), lower)
 
     return typed
 
 
-def _likeness(name: str, fill: bool) -> Callable[[tuple[Any, ...]], NativeCall | None]:
+def _likeness(fill: bool) -> Callable[[tuple[Any, ...]], NativeCall | None]:
     """`np.empty_like(a)` and `np.zeros_like(a)`."""
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        given = internals.make_array(sig.args[0])(context, builder, value=args[0])
-        shapes = cgutils.unpack_tuple(builder, given.shape, count=sig.args[0].ndim)
-        return _allocated(context, builder, sig.return_type, shapes, fill)
+        shape = context.data_model_manager[sig.args[0]].get(builder, args[0], "shape")
+        return _allocated(context, builder, sig.return_type, cgutils.unpack_tuple(builder, shape), fill)
 
     def typed(args: tuple[Any, ...]) -> NativeCall | None:
         if len(args) != 1 or type(args[0]) is not types.Array or type(args[0].dtype) not in SCALARS:
             return None
         made = args[0].copy(layout="F" if args[0].layout == "F" else "C", readonly=False)
-        return NativeCall(signature(made, *args), _outlined(name, lower, 1))
+        return NativeCall(signature(made, *args), lower)
 
     return typed
 
@@ -92,10 +91,10 @@ def _largest(comparison: str) -> Callable[[tuple[Any, ...]], NativeCall | None]:
 
 
 _KNOWN: dict[Any, Callable[[tuple[Any, ...]], NativeCall | None]] = {
-    np.empty: _allocation("empty", fill=False),
-    np.zeros: _allocation("zeros", fill=True),
-    np.empty_like: _likeness("empty_like", fill=False),
-    np.zeros_like: _likeness("zeros_like", fill=True),
+    np.empty: _allocation(fill=False),
+    np.zeros: _allocation(fill=True),
+    np.empty_like: _likeness(fill=False),
+    np.zeros_like: _likeness(fill=True),
     max: _largest(">"),
     min: _largest("<"),
 }
@@ -106,57 +105,72 @@ def _is_shape(given: Any) -> bool:
 
 
 def _allocated(context: Any, builder: Any, kind: Any, shapes: list[Any], fill: bool) -> Any:
-    """Return a new array."""
+    """Return a new array. What may fail is a function of its own, which returns memory."""
     word = context.get_value_type(types.intp)
     itemsize = word(context.get_abi_sizeof(context.get_data_type(kind.dtype)))
-    size, is_too_big = word(1), cgutils.false_bit
+    align = context.get_preferred_array_alignment(kind.dtype)
+    shape = types.UniTuple(types.intp, kind.ndim)
+
+    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return _memory(
+            context, builder, internals._parse_shape(context, builder, shape, args[0]), itemsize, align, fill
+        )
+
+    name = f"{'zeros' if fill else 'empty'} {itemsize.constant} {align} {kind.ndim}"
+    sig = signature(types.voidptr, shape)
+    meminfo = called_apart(context, builder, name, lower, sig, [cgutils.pack_array(builder, shapes, ty=word)])
+    inner_first = shapes if kind.layout == "F" else shapes[::-1]
+    strides = [itemsize][: kind.ndim]
+    for each in inner_first[:-1]:
+        strides.append(builder.mul(strides[-1], each))
+    data = builder.bitcast(context.nrt.meminfo_data(builder, meminfo), context.get_data_type(kind.dtype).as_pointer())
+    nitems = shapes[0] if shapes else word(1)
+    for each in shapes[1:]:
+        nitems = builder.mul(nitems, each, flags=["nsw"])
+    fields = {
+        "meminfo": meminfo,
+        "nitems": nitems,
+        "itemsize": itemsize,
+        "data": data,
+        "shape": cgutils.pack_array(builder, shapes, ty=word),
+        "strides": cgutils.pack_array(builder, strides if kind.layout == "F" else strides[::-1], ty=word),
+    }
+    return array_of(context, builder, kind, fields)
+
+
+def _memory(context: Any, builder: Any, shapes: list[Any], itemsize: Any, align: int, fill: bool) -> Any:
+    """Return memory for an array."""
+    size, is_too_big = itemsize.type(1), cgutils.false_bit
     for each in [*shapes, itemsize]:
         product = builder.smul_with_overflow(size, each)
         size = builder.extract_value(product, 0)
         is_too_big = builder.or_(is_too_big, builder.extract_value(product, 1))
     with builder.if_then(is_too_big, likely=False):
         context.call_conv.return_user_exc(builder, ValueError, (_TOO_BIG,))
-    inner_first = shapes if kind.layout == "F" else shapes[::-1]
-    strides = [itemsize][: kind.ndim]
-    for each in inner_first[:-1]:
-        strides.append(builder.mul(strides[-1], each))
-    align = context.get_preferred_array_alignment(kind.dtype)
     meminfo = context.nrt.meminfo_alloc_aligned(builder, size, context.get_constant(types.uint32, align))
-    data = context.nrt.meminfo_data(builder, meminfo)
-    array = internals.make_array(kind)(context, builder)
-    internals.populate_array(
-        array,
-        data=builder.bitcast(data, context.get_data_type(kind.dtype).as_pointer()),
-        shape=cgutils.pack_array(builder, shapes, ty=word),
-        strides=cgutils.pack_array(builder, strides if kind.layout == "F" else strides[::-1], ty=word),
-        itemsize=itemsize,
-        meminfo=meminfo,
-    )
     if fill:
-        cgutils.memset(builder, array.data, size, 0)
-    return array._getvalue()
+        cgutils.memset(builder, context.nrt.meminfo_data(builder, meminfo), size, 0)
+    return meminfo
 
 
-def _outlined(name_of_callee: str, lower: Callable[..., Any], count: int) -> Callable[[Any, Any, Any, Any], Any]:
-    """Lower a call as that of a function in the same module, of the first `count` arguments."""
+def called_apart(context: Any, builder: Any, name: str, lower: Callable[..., Any], sig: Any, args: Any) -> Any:
+    """Return the result of a call of a function in the same module, which is lowered there unless it is there.
 
-    def called(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        conventions, module = context.call_conv, builder.module
-        inner = signature(sig.return_type, *sig.args[:count])
-        name = f"zygote_py.{name_of_callee} {inner}"
-        function = module.globals.get(name)
-        if function is None:
-            function = llvm.Function(module, conventions.get_function_type(inner.return_type, inner.args), name)
-            function.linkage = "internal"
-            conventions.decorate_function(function, [str(place) for place in range(count)], inner.args)
-            within = llvm.IRBuilder(function.append_basic_block("entry"))
-            conventions.init_call_helper(within)
-            given = conventions.decode_arguments(within, inner.args, function)
-            made = lower(context, within, inner, given)
-            conventions.return_value(within, context.get_return_value(within, inner.return_type, made))
-        status, result = conventions.call_function(builder, function, inner.return_type, inner.args, args[:count])
-        with cgutils.if_unlikely(builder, status.is_error):
-            conventions.return_status_propagate(builder, status)
-        return result
-
-    return called
+    It is not inlined: it takes long compared with a call.
+    """
+    conventions, module = context.call_conv, builder.module
+    name = f"zygote_py.{name}"
+    function = module.globals.get(name)
+    if function is None:
+        function = llvm.Function(module, conventions.get_function_type(sig.return_type, sig.args), name)
+        function.linkage = "internal"
+        function.attributes.add("noinline")
+        conventions.decorate_function(function, list(map(str, range(len(sig.args)))), sig.args)
+        within = llvm.IRBuilder(function.append_basic_block("entry"))
+        conventions.init_call_helper(within)
+        made = lower(context, within, sig, conventions.decode_arguments(within, sig.args, function))
+        conventions.return_value(within, context.get_return_value(within, sig.return_type, made))
+    status, result = conventions.call_function(builder, function, sig.return_type, sig.args, args)
+    with cgutils.if_unlikely(builder, status.is_error):
+        conventions.return_status_propagate(builder, status)
+    return result

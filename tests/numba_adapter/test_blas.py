@@ -1,0 +1,56 @@
+"""A first derivative imports as little of SciPy as it needs, and who imports SciPy afterwards finds all of it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.compiled
+
+PROGRAM = """
+import sys
+import numpy as np
+import zygote_py as zg
+
+def f(a, n):
+    b = a
+    for _ in range(n):
+        b = np.linalg.inv(a @ b)
+    return np.trace(b)
+
+a = np.array([[2.0, 0.5], [0.25, 1.0]])
+found = zg.gradient(f)(a, 3)[0]
+assert np.isfinite(found).all()
+print("scipy.linalg" in sys.modules, "scipy.sparse" in sys.modules)
+BEFORE = sys.modules.get("scipy.linalg.cython_blas")
+IMPORT
+import scipy.linalg
+assert scipy.linalg.cython_blas.__pyx_capi__ and scipy.linalg.cython_lapack.__pyx_capi__
+assert BEFORE in (None, scipy.linalg.cython_blas)
+import scipy.linalg.blas, scipy.optimize, scipy.sparse.linalg
+assert np.allclose(scipy.linalg.inv(a) @ a, np.eye(2))
+assert np.array_equal(zg.gradient(f)(a, 3)[0], found)
+print(repr(found.tolist()))
+"""
+
+
+def run(program, folder):
+    command = [sys.executable, "-c", program]
+    environment = {**os.environ, "ZYGOTE_PY_CACHE": "", "ZYGOTE_PY_CACHE_DIR": str(folder)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_the_package_is_imported_by_others_alone(tmp_path):
+    first = run(PROGRAM.replace("IMPORT", "import scipy.linalg.cython_lapack"), tmp_path)
+    again = run(PROGRAM.replace("IMPORT", "from scipy.linalg import cython_blas"), tmp_path)
+    assert first[0] == again[0] == "False False"
+    assert first[1] == again[1]
+
+
+def test_the_package_is_imported_before(tmp_path):
+    assert run("import scipy.linalg\n" + PROGRAM.replace("IMPORT", ""), tmp_path)[0].startswith("True")

@@ -1,0 +1,1 @@
+"""The lowering of emitted functions to LLVM's terms: variables, loops, elements of arrays, calls, lists of records."""

@@ -1,0 +1,108 @@
+"""Calls in functions without `try`: an error of the callee is one of the caller, passed on at once.
+
+After each call Numba takes apart what the callee has returned: whether it is an error, of which kind, whether the
+caller has a handler for it, and where the exception is. Where there are no handlers, the callee writes the exception
+where the caller's own belongs, and its code is returned as it is. The result is read as it was written; Numba takes
+each array apart, and puts it together again. That is two thirds of the instructions of a call.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from numba import types
+
+from zygote_py.ir.lazy_dataclass import dataclass
+from zygote_py.numba_adapter.base.internals import CPUCallConv, cgutils
+from zygote_py.numba_adapter.emitted.lowering.elements import has_one_form
+
+_OK, _NONE, _EXCEPTION, _STOP, _FIRST_OF_USER = 0, -2, -1, -3, 1
+_PLACES = "_zygote_py_places"  # the attribute of an LLVM function: where results are written to, by type
+
+
+def let_errors_pass(function: Any) -> None:
+    """Let the calls in an LLVM function, which has no handlers, be plain."""
+    vars(function)[_PLACES] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class _Status:
+    """What a callee has returned, in the form that Numba has for it, computed where something asks for it."""
+
+    builder: Any
+    code: Any
+    may_be_none: bool
+    excinfoptr: Any
+
+    @property
+    def is_error(self) -> Any:
+        """Whether it is an error."""
+        return self.builder.not_(self.is_ok) if self.may_be_none else self._compared("!=", _OK)
+
+    @property
+    def is_ok(self) -> Any:
+        """Whether it is none."""
+        is_ok = self._compared("==", _OK)
+        return self.builder.or_(is_ok, self.is_none) if self.may_be_none else is_ok
+
+    @property
+    def is_none(self) -> Any:
+        """Whether it is None."""
+        return self._compared("==", _NONE)
+
+    @property
+    def is_python_exc(self) -> Any:
+        """Whether it is an exception that Python has."""
+        return self._compared("==", _EXCEPTION)
+
+    @property
+    def is_stop_iteration(self) -> Any:
+        """Whether it is the end of a generator."""
+        return self._compared("==", _STOP)
+
+    @property
+    def is_user_exc(self) -> Any:
+        """Whether it is an exception that is described."""
+        return self._compared(">=", _FIRST_OF_USER)
+
+    def _compared(self, comparison: str, code: int) -> Any:
+        return self.builder.icmp_signed(comparison, self.code, self.code.type(code))
+
+
+_conventions: Any = CPUCallConv
+_call, _propagate = _conventions.call_function, _conventions.return_status_propagate
+
+
+@functools.wraps(_call)
+def _call_function(
+    self: Any, builder: Any, callee: Any, resty: Any, argtys: Any, args: Any, attrs: Any = None
+) -> tuple[Any, Any]:
+    places = vars(builder.function).get(_PLACES)
+    kind = self.get_return_type(resty).pointee
+    if places is None or attrs is not None or kind != self._get_return_argument(callee.function_type).pointee:
+        return _call(self, builder, callee, resty, argtys, args, attrs)  # type: ignore[no-any-return]
+    place = places.get(kind)
+    if place is None:
+        place = places[kind] = cgutils.alloca_once(builder, kind)
+    may_be_none = isinstance(resty, types.Optional | types.NoneType)
+    if may_be_none:
+        builder.store(cgutils.get_null_value(kind), place)
+    passed = list(self._get_arg_packer(argtys).as_arguments(builder, args))
+    error = self._get_excinfo_argument(builder.function)
+    code = builder.call(callee, [place, error, *passed])
+    result = builder.load(place)
+    if not has_one_form(self.context, resty):
+        result = self.context.get_returned_value(builder, resty, result)
+    return _Status(builder, code, may_be_none, error), result
+
+
+@functools.wraps(_propagate)
+def _return_status_propagate(self: Any, builder: Any, status: Any) -> None:
+    if type(status) is _Status:
+        self._return_errcode_raw(builder, status.code)
+    else:
+        _propagate(self, builder, status)
+
+
+_conventions.call_function, _conventions.return_status_propagate = _call_function, _return_status_propagate

@@ -1,0 +1,119 @@
+"""Lists of records: tuples with arrays, which a loop appends and the loop that reverses it pops.
+
+Numba takes such a tuple apart for each reference in it that it counts, and again to store it: a record of twenty arrays
+is two thousand instructions, an eighth of a Hessian for each list. Here a record is moved as a whole, what changes the
+list is a function of its own, and a record that is popped keeps the references that the list had to it. The list is
+Numba's, so that all else that is done with it is Numba's as well.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import llvmlite.ir as llvm
+from numba import types
+
+from zygote_py.numba_adapter.base import internals
+from zygote_py.numba_adapter.base.internals import cgutils, signature
+from zygote_py.numba_adapter.emitted.lowering.elements import has_one_form
+from zygote_py.numba_adapter.emitted.lowering.native_calls import called_apart
+
+_COUNT = types.MemInfoPointer(types.voidptr)
+_ADDRESS = types.voidptr
+
+
+def is_of_records(context: Any, kind: Any) -> bool:
+    """Return whether a type is one of lists of tuples in which references are counted."""
+    return (
+        type(kind) is types.List
+        and isinstance(kind.dtype, types.BaseTuple)
+        and bool(context.data_model_manager[kind.dtype].contains_nrt_meminfo())
+    )
+
+
+def append(context: Any, builder: Any, kind: Any, records: Any, record: Any) -> None:
+    """Store a record at the end of a list. Its references are to be counted by the caller."""
+
+    def lower(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+        instance = _instance(context, builder, kind, args[0])
+        size = instance.size
+        instance.resize(builder.add(size, size.type(1)))
+        instance.set_dirty(True)
+        return builder.bitcast(instance._gep(size), cgutils.voidptr_t)
+
+    name = f"slot {_itemsize(context, kind)}"
+    args = [_memory(context, builder, kind, records)]
+    slot = called_apart(context, builder, name, lower, signature(_ADDRESS, _ADDRESS), args)
+    model = context.data_model_manager[kind.dtype]
+    stored = record if has_one_form(context, kind.dtype) else model.as_data(builder, record)
+    builder.store(stored, builder.bitcast(slot, model.get_data_type().as_pointer()))
+
+
+def pop(context: Any, builder: Any, kind: Any, records: Any) -> Any:
+    """Return the last record of a list, which is no longer in it, with its references."""
+
+    def lower(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+        instance = _instance(context, builder, kind, args[0])
+        size = instance.size
+        cgutils.guard_zero(context, builder, size, (IndexError, "pop from empty list"))
+        last = builder.sub(size, size.type(1))
+        bytes_ = size.type(_itemsize(context, kind))
+        cgutils.raw_memcpy(builder, args[1], builder.bitcast(instance._gep(last), cgutils.voidptr_t), bytes_, 1)
+        instance.zfill(last, size)
+        instance.resize(last)
+        return args[1]
+
+    name = f"popped {_itemsize(context, kind)}"
+    model = context.data_model_manager[kind.dtype]
+    place = cgutils.alloca_once(builder, model.get_data_type())
+    args = [_memory(context, builder, kind, records), builder.bitcast(place, cgutils.voidptr_t)]
+    called_apart(context, builder, name, lower, signature(_ADDRESS, _ADDRESS, _ADDRESS), args)
+    record = builder.load(place)
+    return record if has_one_form(context, kind.dtype) else model.from_data(builder, record)
+
+
+def define_destructor(context: Any, module: Any, kind: Any) -> None:
+    """Define the function that drops the references of a list, under the name by which Numba looks for it."""
+    accessor = internals.ListPayloadAccessor
+    function = cgutils.get_or_insert_function(
+        module, llvm.FunctionType(llvm.VoidType(), [cgutils.voidptr_t]), f".dtor.list.{kind.dtype}"
+    )
+    if not function.is_declaration:
+        return
+    function.linkage = "linkonce_odr"
+    builder = llvm.IRBuilder(function.append_basic_block())
+    payload = accessor(context, builder, kind, function.args[0])
+    size = payload.size
+    with cgutils.for_range(builder, size, intp=size.type) as loop:
+        _drop(context, builder, kind.dtype, payload._gep(loop.index))
+    builder.ret_void()
+
+
+def _drop(context: Any, builder: Any, kind: Any, place: Any) -> None:
+    """Count one reference less to each part of a value in memory."""
+    model = context.data_model_manager[kind]
+    if not model.contains_nrt_meminfo():
+        return
+    if isinstance(kind, types.BaseTuple):
+        for position, part in enumerate(kind.types):
+            _drop(context, builder, part, cgutils.gep_inbounds(builder, place, 0, position))
+    elif type(kind) is types.Array:
+        position = model.get_field_position("meminfo")
+        context.nrt.decref(builder, _COUNT, builder.load(cgutils.gep_inbounds(builder, place, 0, position)))
+    else:
+        context.nrt.decref(builder, kind, model.load_from_data_pointer(builder, place))
+
+
+def _itemsize(context: Any, kind: Any) -> int:
+    return int(context.get_abi_sizeof(context.get_data_type(kind.dtype)))
+
+
+def _memory(context: Any, builder: Any, kind: Any, records: Any) -> Any:
+    return context.data_model_manager[kind].get(builder, records, "meminfo")
+
+
+def _instance(context: Any, builder: Any, kind: Any, meminfo: Any) -> Any:
+    """Return what Numba changes a list with."""
+    instance = internals.ListInstance(context, builder, kind, None)
+    instance._list.meminfo = meminfo
+    return instance
