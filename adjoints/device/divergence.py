@@ -16,7 +16,7 @@ from what atomic operations return, or if it is merged after a branch on such a 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from numba import types
 
@@ -26,15 +26,20 @@ from zygote_py.ir import (
     Branch,
     Function,
     Instr,
+    Loop,
     Memory,
     Operand,
     Param,
     Routine,
     Value,
+    loop_nest,
     ops,
     postdominator_tree,
+    predecessors,
     reach,
     reads,
+    reverse_postorder,
+    uses,
     writes,
 )
 
@@ -74,6 +79,7 @@ def check_barriers(function: Function) -> None:
 def _divergent_branches(function: Function) -> list[tuple[Block, list[Block]]]:
     """Return the blocks that end in a branch that threads take differently, with the blocks that depend on it."""
     after = postdominator_tree(function).idom
+    nest = loop_nest(function)
     regions = {
         block: list(reach(block.successors, _following, [join] if (join := after[block]) is not None else []))
         for block in function.blocks
@@ -90,11 +96,41 @@ def _divergent_branches(function: Function) -> list[tuple[Block, list[Block]]]:
             end = block.terminator
             if isinstance(end, Branch) and end.condition in differs and block not in found:
                 found.append(block)
-                join = after[block]
-                for each in (*regions[block], *([] if join is None else [join])):
+                for each in _joins(function, block, regions[block], after[block]):
                     differs.update(each.phis)
+                for loop in nest.around(block):
+                    if any(each not in loop for each in block.successors):
+                        differs.update(_seen_after(function, loop))
         changed = before != (len(differs), len(found))
     return [(block, regions[block]) for block in found]
+
+
+def _joins(function: Function, branch: Block, region: Sequence[Block], last: Block | None) -> list[Block]:
+    """Return the blocks at which paths meet that part at a branch; `last` is the one at which all of them have met."""
+    sides: dict[Block, Block] = {}  # where each block is reached from: a side of the branch, or a block where they met
+    found: set[Block] = set()
+    inside = {*region, *([] if last is None else [last])}
+    before = predecessors(function)
+    changed = True
+    while changed:
+        changed = False
+        for block in [each for each in reverse_postorder(function) if each in inside]:
+            known = {sides[each] for each in before[block] if each in sides and each is not branch and each is not last}
+            known |= {block} if branch in before[block] else set()
+            if len(known) > 1:
+                found.add(block)
+            side = block if block in found else next(iter(known), None)
+            if side is not None and sides.get(block) is not side:
+                sides[block] = side
+                changed = True
+    return [each for each in function.blocks if each in found]
+
+
+def _seen_after(function: Function, loop: Loop) -> set[Value]:
+    """Return the values of a loop that are used after it, where threads leave it in different rounds."""
+    used = uses(function)
+    inside = [value for block in loop.order for value in (*block.phis, *block.instrs)]
+    return {value for value in inside if any(use.block not in loop for use in used.get(value, ()))}
 
 
 def _differs(instr: Instr, known: Collection[Operand]) -> bool:

@@ -174,6 +174,12 @@ def is_small(record: Instr) -> bool:
 def _check(record: Instr, function: Function) -> None:
     """Refuse a record that is passed on, or holds more than numbers."""
     items = _items(record)
+    if any(isinstance(each, types.Array) for each in items):
+        raise refuse(
+            "a loop that hands arrays on to its next round, as by swapping them, cannot be reversed in a CUDA kernel",
+            record.loc or function.loc,
+            "let the loop choose between the two in each round, or write two rounds out",
+        )
     if not all(isinstance(each, types.Number | types.Boolean) for each in items):
         raise refuse(
             f"a record of values of type {record.type} cannot be kept in a CUDA kernel",

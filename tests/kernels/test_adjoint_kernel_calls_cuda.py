@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from numba import config, cuda, float64
 
+from tests.kernels.adjoint_cases import check
 from tests.kernels.test_adjoint_kernel_cuda import elementwise, some, strided
 from zygote_py import DifferentiationError, adjoint_kernel
 
@@ -160,6 +163,57 @@ def test_threads_that_return_between_barriers_are_refused():
     found = refused(returns, some(4), some(4), 2)
     assert "a barrier that some threads leave out" in str(found)
     assert found.line == returns.__code__.co_firstlineno + 8
+
+
+def test_a_barrier_after_loops_that_threads_leave_in_different_rounds_is_refused():
+    def leaves(x, m, out):
+        s = cuda.shared.array(4, float64)
+        t = cuda.threadIdx.x
+        s[t] = x[t]
+        cuda.syncthreads()
+        k = 0
+        while k < m[t]:
+            k += 1
+        if k > 2:
+            s[t] = s[(t + 1) % 4] * x[t]
+            cuda.syncthreads()
+        out[t] = s[t]
+
+    found = refused(leaves, some(4), np.arange(4), some(4))
+    assert "a barrier that some threads leave out" in str(found)
+    assert found.line == leaves.__code__.co_firstlineno + 10
+
+
+@cuda.jit
+def returns_at_the_start(x, out, n):
+    i, t = cuda.grid(1), cuda.threadIdx.x
+    a = cuda.shared.array(4, float64)
+    if i >= n:
+        return
+    a[t] = math.sin(x[i])
+    cuda.syncthreads()
+    for _ in range(3):
+        v = a[0] * x[i]
+        cuda.syncthreads()
+        a[t] = v * a[t]
+        cuda.syncthreads()
+    out[i] = a[t] * a[0]
+
+
+def returns_at_the_start_model(given):
+    x, out, n = given
+    out = out.copy()
+    for start in range(0, n, 4):
+        own = x[start : min(start + 4, n)]
+        a = np.sin(own)
+        for _ in range(3):
+            a = a[0] * own * a
+        out[start : start + len(own)] = a * a[0]
+    return [x, out, n]
+
+
+def test_threads_that_return_before_loops_with_barriers():
+    check(returns_at_the_start, (2, 4), [some(8), some(8), 6], returns_at_the_start_model, rtol=1e-6)
 
 
 def test_a_maximum_of_a_sum_of_threads_is_refused_since_its_bits_vary():

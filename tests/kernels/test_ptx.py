@@ -64,7 +64,7 @@ def captures(x):
 
 
 of_wave, both, of_powers, of_captures = map(zg.gradient, (wave, wave, powers, captures))
-value, second, of_product = zg.value_and_gradient(wave), zg.hessian(powers), zg.gradient(product)
+value, second, of_product = zg.value_and_gradient(wave), zg.hessian(powers), zg.gradient(product, mode="reverse")
 
 
 @pytest.mark.parametrize("capability", [(8, 0), (9, 0), (10, 0)])
@@ -82,6 +82,25 @@ def test_derivatives_are_device_functions(kind, capability):
     assert f".target sm_{capability[0]}{capability[1]}" in made
     assert "NRT" not in made  # nothing is allocated by Numba's runtime
     assert "malloc" not in made
+
+
+rates = zg.gradient(lambda a, b, c, d, e, n: sum_of_rates(a, b, c, d, e, n))
+
+
+def sum_of_rates(a, b, c, d, e, n):
+    x = 1.0
+    for _ in range(n):
+        x = math.sin(a * x + b) * c + d * x * e
+    return x
+
+
+def test_loops_of_unknown_length_in_forward_mode():
+    @cuda.jit
+    def kernel(x, n, out):
+        da, db, dc, dd, de, _ = rates(x[0], x[1], x[2], x[3], x[4], n)
+        out[0] = da + db + dc + dd + de
+
+    assert "NRT" not in ptx(kernel, (types.float32[::1], types.int64, types.float32[::1]))
 
 
 def test_records_of_unknown_length_are_refused():

@@ -146,16 +146,17 @@ LOOPS = {
 }
 
 
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
 @pytest.mark.parametrize(("f", "by_hand"), LOOPS.values(), ids=LOOPS)
-def test_loops_of_different_lengths_in_each_thread(f, by_hand):
+def test_loops_of_different_lengths_in_each_thread(f, by_hand, mode):
     x, n = rng.uniform(0.5, 2.0, 150), rng.integers(0, 9, 150)
-    found, nothing = vectorize(gradient(f), target="cuda")(x, n)
+    found, nothing = vectorize(gradient(f, mode=mode), target="cuda")(x, n)
     assert nothing is None
     np.testing.assert_allclose(found, [by_hand(a, b) for a, b in zip(x, n.tolist(), strict=True)], rtol=1e-12)
 
 
 def test_the_records_are_as_long_as_the_longest_loop_needs():
-    over = vectorize(gradient(product), target="cuda")
+    over = vectorize(gradient(product, mode="reverse"), target="cuda")
     n = np.array([2, 7, 3])
     bytes_of_one = over.record_bytes(np.ones(1), 1)
     assert over.record_bytes(np.ones(3), n) == 7 * bytes_of_one > 0
@@ -165,7 +166,7 @@ def test_the_records_are_as_long_as_the_longest_loop_needs():
 
 
 def test_streams_have_workspaces_of_their_own():
-    over = vectorize(gradient(product, wrt="x"), target="cuda")
+    over = vectorize(gradient(product, wrt="x", mode="reverse"), target="cuda")
     x, streams = (
         cuda.to_device(rng.uniform(0.5, 1.5, 20 if config.ENABLE_CUDASIM else 30_000)),
         [cuda.stream() for _ in range(12)],

@@ -23,6 +23,7 @@ from zygote_py.runtime import DerivativeFunction as GradientFunction, kept_deriv
 
 __all__ = ["GradientFunction", "gradient", "value_and_gradient"]
 
+Mode = Literal["auto", "forward", "reverse"]
 P = ParamSpec("P")
 R = TypeVar("R")
 A = TypeVar("A")
@@ -46,20 +47,32 @@ class _ValueAuxDecorator(Protocol):
 
 @overload
 def gradient(
-    f: Callable[P, tuple[Any, A]], *, wrt: Wrt = None, closure: bool = False, has_aux: Literal[True]
+    f: Callable[P, tuple[Any, A]],
+    *,
+    wrt: Wrt = None,
+    closure: bool = False,
+    has_aux: Literal[True],
+    mode: Mode = "auto",
 ) -> GradientFunction[P, tuple[Any, A]]: ...
 @overload
 def gradient(
-    f: Callable[P, Any], *, wrt: Wrt = None, closure: bool = False, has_aux: bool = False
+    f: Callable[P, Any], *, wrt: Wrt = None, closure: bool = False, has_aux: bool = False, mode: Mode = "auto"
 ) -> GradientFunction[P, Any]: ...
 @overload
-def gradient(f: None = None, *, wrt: Wrt = None, closure: bool = False, has_aux: Literal[True]) -> _AuxDecorator: ...
+def gradient(
+    f: None = None, *, wrt: Wrt = None, closure: bool = False, has_aux: Literal[True], mode: Mode = "auto"
+) -> _AuxDecorator: ...
 @overload
 def gradient(
-    f: None = None, *, wrt: Wrt = None, closure: bool = False, has_aux: Literal[False] = False
+    f: None = None, *, wrt: Wrt = None, closure: bool = False, has_aux: Literal[False] = False, mode: Mode = "auto"
 ) -> _Decorator: ...
 def gradient(
-    f: Callable[..., Any] | None = None, *, wrt: Wrt = None, closure: bool = False, has_aux: bool = False
+    f: Callable[..., Any] | None = None,
+    *,
+    wrt: Wrt = None,
+    closure: bool = False,
+    has_aux: bool = False,
+    mode: Mode = "auto",
 ) -> Any:
     """Return the function that computes the exact gradient of `f`.
 
@@ -78,6 +91,10 @@ def gradient(
     has_aux : bool
         Whether `f` returns a pair: the number to differentiate, and auxiliary output (numbers, arrays and structures of
         these), which is returned but not differentiated.
+    mode : {"auto", "forward", "reverse"}
+        How the gradient is computed. "forward" carries a tangent for each input along with each value, and takes
+        functions of numbers alone. "auto" chooses it for functions of up to four numbers (one, if arrays depend on
+        them) whose reverse sweep would keep values of each round of a loop, and "reverse" for all others.
 
     Returns
     -------
@@ -131,34 +148,39 @@ def gradient(
     (3.0, Captured(w=array([2., 2., 2.]), b=1.0))
     """
     if f is None:
-        return functools.partial(gradient, wrt=wrt, closure=closure, has_aux=has_aux)
-    return GradientFunction(f, GradientForm(hashable(wrt), False, closure, has_aux))
+        return functools.partial(gradient, wrt=wrt, closure=closure, has_aux=has_aux, mode=mode)
+    return GradientFunction(f, GradientForm(hashable(wrt), False, closure, has_aux, mode))
 
 
 @overload
 def value_and_gradient(
-    f: Callable[P, tuple[R, A]], *, wrt: Wrt = None, closure: bool = False, has_aux: Literal[True]
+    f: Callable[P, tuple[R, A]], *, wrt: Wrt = None, closure: bool = False, has_aux: Literal[True], mode: Mode = "auto"
 ) -> GradientFunction[P, tuple[tuple[R, A], Any]]: ...
 @overload
 def value_and_gradient(
-    f: Callable[P, R], *, wrt: Wrt = None, closure: bool = False, has_aux: bool = False
+    f: Callable[P, R], *, wrt: Wrt = None, closure: bool = False, has_aux: bool = False, mode: Mode = "auto"
 ) -> GradientFunction[P, tuple[R, Any]]: ...
 @overload
 def value_and_gradient(
-    f: None = None, *, wrt: Wrt = None, closure: bool = False, has_aux: Literal[True]
+    f: None = None, *, wrt: Wrt = None, closure: bool = False, has_aux: Literal[True], mode: Mode = "auto"
 ) -> _ValueAuxDecorator: ...
 @overload
 def value_and_gradient(
-    f: None = None, *, wrt: Wrt = None, closure: bool = False, has_aux: Literal[False] = False
+    f: None = None, *, wrt: Wrt = None, closure: bool = False, has_aux: Literal[False] = False, mode: Mode = "auto"
 ) -> _ValueDecorator: ...
 def value_and_gradient(
-    f: Callable[..., Any] | None = None, *, wrt: Wrt = None, closure: bool = False, has_aux: bool = False
+    f: Callable[..., Any] | None = None,
+    *,
+    wrt: Wrt = None,
+    closure: bool = False,
+    has_aux: bool = False,
+    mode: Mode = "auto",
 ) -> Any:
     """Return the function that computes the value of `f` together with its gradient.
 
     Parameters
     ----------
-    f, wrt, closure, has_aux
+    f, wrt, closure, has_aux, mode
         See `gradient`.
 
     Returns
@@ -176,8 +198,8 @@ def value_and_gradient(
     (6.0, (3.0, 2.0))
     """
     if f is None:
-        return functools.partial(value_and_gradient, wrt=wrt, closure=closure, has_aux=has_aux)
-    return GradientFunction(f, GradientForm(hashable(wrt), True, closure, has_aux))
+        return functools.partial(value_and_gradient, wrt=wrt, closure=closure, has_aux=has_aux, mode=mode)
+    return GradientFunction(f, GradientForm(hashable(wrt), True, closure, has_aux, mode))
 
 
 def _embed(function: Callable[..., Any], *, with_value: bool) -> None:
@@ -191,10 +213,11 @@ def _embed(function: Callable[..., Any], *, with_value: bool) -> None:
         return kept_derivative(f, made, captured_count)
 
     def form(options: Mapping[str, Any]) -> GradientForm:
-        given = {"wrt": None, "closure": False, "has_aux": False} | dict(options)
-        return GradientForm(hashable(given["wrt"]), with_value, bool(given["closure"]), bool(given["has_aux"]))
+        given = {"wrt": None, "closure": False, "has_aux": False, "mode": "auto"} | dict(options)
+        closure, has_aux = bool(given["closure"]), bool(given["has_aux"])
+        return GradientForm(hashable(given["wrt"]), with_value, closure, has_aux, given["mode"])
 
-    numba_adapter.embed(function, make, ("wrt", "closure", "has_aux"), form=form)
+    numba_adapter.embed(function, make, ("wrt", "closure", "has_aux", "mode"), form=form)
 
 
 _embed(gradient, with_value=False)

@@ -84,6 +84,11 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument(
         "--wrt", help='the parameters to differentiate with respect to, by name or position, such as "x" or "0, 2"'
     )
+    show.add_argument(
+        "--mode",
+        choices=("auto", "forward", "reverse"),
+        help="the mode of the gradient (default: auto, or that of the gradient that is named)",
+    )
     show.set_defaults(run=_show)
 
     demo = commands.add_parser(
@@ -148,10 +153,11 @@ def _derivative(function: Any, options: argparse.Namespace) -> Any:
     import zygote_py as zg
     from zygote_py import compiler
 
-    if isinstance(function, zg.DerivativeFunction) and options.wrt is None:
+    if isinstance(function, zg.DerivativeFunction) and options.wrt is None and options.mode is None:
         return function
     is_gradient = isinstance(function, zg.DerivativeFunction) and isinstance(function.form, compiler.GradientForm)
-    return zg.gradient(function.primal if is_gradient else function, wrt=_wrt(options.wrt))
+    primal = function.primal if is_gradient else function
+    return zg.gradient(primal, wrt=_wrt(options.wrt), mode=options.mode or "auto")
 
 
 def _on_device(function: Any, types: Sequence[Any], options: argparse.Namespace) -> str:

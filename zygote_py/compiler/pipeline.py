@@ -31,6 +31,7 @@ from zygote_py.compiler.border import (
     take_arguments,
     take_integers,
 )
+from zygote_py.compiler.forward import activity_of, forward_gradient, may_go_forward, records_values
 from zygote_py.compiler.free_variables import fields_of, put_fields_back, with_fields
 from zygote_py.compiler.jvp import refuse_draws, typed_pushforward, typed_trace
 from zygote_py.compiler.prepare import (
@@ -241,11 +242,10 @@ def _joint(request: Request, argument_types: tuple[Type, ...], lower: Lower, is_
     check_result(request, lowered.result_type)
     parts = checked_arguments(lowered.function, wrt)
     read = _read_leaves(lowered, wrt, parts)
-    activity, adjoint, shadows = _differentiate(lowered, wrt, parts, ())
     used = {} if request.has_aux else read  # auxiliary output may depend on the others
+    activity, adjoint, joint = _by_mode(request, lowered, wrt, parts, is_emitted)
     flat = tuple(name for name, leaves in used.items() if not any(leaf in activity for leaf in leaves))
     unwrap_single = request.unwrap_single and not request.closure
-    joint = join(adjoint, shadows, wrt, unwrap_single=unwrap_single, with_value=request.with_value)
     kinds = (*given, *_types_of(lowered.hidden))
     kind = give_gradients(joint, wrt, kinds, unwrap_single, request.with_value, is_emitted)
     if request.closure:
@@ -255,6 +255,32 @@ def _joint(request: Request, argument_types: tuple[Type, ...], lower: Lower, is_
         with_auxiliary(joint, request.with_value)
     take_integers(joint, given)
     return JointResult(replace(lowered, has_derivatives=True), activity, adjoint, joint, flat, kind)
+
+
+def _by_mode(
+    request: Request,
+    lowered: LoweredFunction,
+    wrt: tuple[int, ...],
+    parts: Mapping[Value, tuple[Instr, ...]],
+    is_emitted: bool,
+) -> tuple[Activity, Function, Function]:
+    """Return the active values, the adjoint, and the joint function; with mode="forward", the same function twice.
+
+    If the request leaves the mode open, forward mode takes the place of a reverse mode that records values, in what is
+    not differentiated again.
+    """
+    if request.mode == "forward":
+        activity = activity_of(lowered, wrt)
+        made = forward_gradient(request, lowered, wrt)
+        return activity, clone(made).function, made
+    is_open = is_emitted and request.mode == "auto" and may_go_forward(request, lowered, wrt)
+    before = replace(lowered, function=clone(lowered.function).function) if is_open else None
+    activity, adjoint, shadows = _differentiate(lowered, wrt, parts, ())
+    unwrap_single = request.unwrap_single and not request.closure
+    joint = join(adjoint, shadows, wrt, unwrap_single=unwrap_single, with_value=request.with_value)
+    if before is not None and records_values(joint):
+        return activity, adjoint, forward_gradient(request, before, wrt)
+    return activity, adjoint, joint
 
 
 # What is said of a parameter that affects the result only by what has no derivative.

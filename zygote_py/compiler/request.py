@@ -52,6 +52,7 @@ class Request:
     form: Any = None
     primal: Any = None  # what was given to the form
     has_aux: bool = False
+    mode: str = "auto"  # of a gradient: or "forward", "reverse"
     keyword_only: int = 0  # how many of the parameters, the last of the function's own, are passed by keyword only
 
     def check_positional(self, count: int) -> None:
@@ -88,6 +89,7 @@ def make_request(
     captured_count: int = 0,
     inner: Request | None = None,
     has_aux: bool = False,
+    mode: str = "auto",
 ) -> Request:
     """Return the request to differentiate a function, or its derivative `inner`.
 
@@ -126,6 +128,7 @@ def make_request(
         captured_count,
         inner,
         has_aux=has_aux,
+        mode=mode,
         keyword_only=len(by_name) if inner is None else inner.keyword_only,
     )
 

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from zygote_py import numba_adapter
+from zygote_py.adjoints import DifferentiationError
 from zygote_py.base import define
 from zygote_py.compiler.request import Request, Wrt, make_request, names_of
 from zygote_py.ir import Type, components_of
@@ -95,6 +96,11 @@ class GradientForm(Form):
     with_value: bool = False
     closure: bool = False
     has_aux: bool = False
+    mode: str = "auto"
+
+    def __post_init__(self) -> None:
+        if self.mode not in ("auto", "forward", "reverse"):
+            raise DifferentiationError(f"mode={self.mode!r}", hint="it is 'auto', 'forward' or 'reverse'")
 
     def __str__(self) -> str:
         return "value_and_gradient" if self.with_value else "gradient"
@@ -110,6 +116,7 @@ class GradientForm(Form):
             captured_count=captured_count,
             inner=inner,
             has_aux=has_aux,
+            mode=self.mode,
         )
 
     def expanded(self, primal: Any, count: int) -> GradientForm:

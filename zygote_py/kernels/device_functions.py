@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import weakref
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from zygote_py import numba_adapter
-from zygote_py.adjoints import refuse
+from zygote_py.adjoints import DifferentiationError, refuse
 from zygote_py.base import caller
 from zygote_py.ir import Type
 from zygote_py.numba_adapter.cuda import launch
@@ -40,6 +42,9 @@ def _code_for(df: DerivativeFunction[..., Any], kinds: tuple[Type, ...]) -> Any:
     found = device_entered(df, kinds)
     code = found.code
     if code.records:
+        if getattr(df.form, "mode", None) == "auto":
+            with suppress(DifferentiationError):  # which says less than the following
+                return _code_for(DerivativeFunction(df.primal, replace(df.form, mode="forward")), kinds)
         names = ", ".join(f"`{record.name}`" for record in code.records)
         raise refuse(
             f"the {df.form} of `{getattr(df, '__name__', '?')}` records values of its loops ({names}), how many is not "

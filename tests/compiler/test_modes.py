@@ -1,0 +1,174 @@
+"""`gradient(..., mode=...)`: what each mode computes, what "auto" chooses, and what forward mode refuses."""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+import pytest
+
+from zygote_py import DifferentiationError, gradient, hessian, value_and_gradient
+
+
+def power(x, n):
+    r = 1.0
+    for _ in range(n):
+        r *= x
+    return r
+
+
+def predator(a, b, c, d, n):
+    x, y, h = 1.0, 0.5, 0.01
+    for _ in range(n):
+        kx, ky = x * (a - b * y), y * (c * x - d)
+        xm, ym = x + 0.5 * h * kx, y + 0.5 * h * ky
+        x += h * xm * (a - b * ym)
+        y += h * ym * (c * xm - d)
+    return x + math.log(y)
+
+
+def until(x, y):
+    s, k = x, 0
+    while s < 50.0 and k < 30:
+        s = s * abs(y) + max(x, y) ** 1.5
+        k += 1
+    return s / (1.0 + k)
+
+
+def smoothed(x, n):
+    state = np.zeros(n)
+    for _ in range(5):
+        for i in range(n):
+            state[i] = math.tanh(state[i - 1] * x + i)
+    return state.sum()
+
+
+def kinks(x, y):
+    total = 0.0
+    for i in range(3):
+        total = total * x + abs(x * y) + max(x, y) + math.sqrt(x * x) + (y if x > y else 2.0 * y) + x**i
+    return total
+
+
+@pytest.mark.parametrize(
+    ("f", "args"),
+    [
+        (power, (1.7, 6)),
+        (power, (np.float32(1.7), 6)),
+        (power, (2.0, 0)),
+        (predator, (1.1, 0.4, 0.3, 0.6, 40)),
+        (until, (0.3, 1.2)),
+        (until, (1.5, -1.2)),
+        (smoothed, (0.7, 4)),
+        (kinks, (0.5, 0.5)),
+        (kinks, (-0.3, 0.8)),
+    ],
+)
+def test_the_modes_agree(f, args):
+    value, expected = value_and_gradient(f, mode="reverse")(*args)
+    for mode in ("forward", "auto"):
+        again, found = value_and_gradient(f, mode=mode)(*args)
+        assert again == value
+        for one, other in zip(found, expected, strict=True):
+            assert (one is None) is (other is None)
+            assert type(one) is type(other)
+            tolerance = 1e-6 if isinstance(args[0], np.float32) else 1e-12
+            assert one is None or math.isclose(one, other, rel_tol=tolerance, abs_tol=tolerance)
+
+
+def test_the_gradients_are_right():
+    assert gradient(power, mode="forward", wrt="x")(1.5, 4) == 4 * 1.5**3
+    h = 1e-6
+    for number, found in enumerate(gradient(predator, wrt=(0, 1, 2, 3), mode="auto")(1.1, 0.4, 0.3, 0.6, 40)):
+        shifted = [
+            [value + sign * h * (place == number) for place, value in enumerate((1.1, 0.4, 0.3, 0.6))]
+            for sign in (1, -1)
+        ]
+        above, below = (predator(*each, 40) for each in shifted)
+        assert math.isclose(found, (above - below) / (2 * h), rel_tol=1e-8)
+
+
+def keeps(f, *args):
+    return "_record" in gradient(f).source(*args) or "push" in gradient(f).source(*args)
+
+
+def many(a, b, c, d, e, n):
+    x = 1.0
+    for _ in range(n):
+        x = math.sin(x * a + b) * c + d * x * e
+    return x
+
+
+def sum_of_squares(x, n):
+    total = 0.0
+    for i in range(n):
+        total += math.sin(x * i) ** 2
+    return total
+
+
+def writes(x, a):
+    for i in range(1, a.size):
+        a[i] = a[i - 1] * x
+    return a[-1]
+
+
+def test_the_choice():
+    assert not keeps(power, 1.5, 3)
+    assert not keeps(predator, 1.0, 1.0, 1.0, 1.0, 3)
+    assert keeps(many, 1.0, 1.0, 1.0, 1.0, 1.0, 3)  # of more numbers reverse mode is taken
+    assert gradient(sum_of_squares).source(1.0, 3) == gradient(sum_of_squares, mode="reverse").source(1.0, 3)
+    array = np.ones(4)
+    assert gradient(writes, wrt="x")(2.0, array) == 3 * 2.0**2
+    np.testing.assert_array_equal(array, [1.0, 2.0, 4.0, 8.0])  # as the function leaves it
+
+
+def test_it_can_be_differentiated_again_and_called_in_compiled_code():
+    slope = gradient(power, wrt="x", mode="forward")
+    assert math.isclose(gradient(slope)(1.5, 4)[0], 12 * 1.5**2)
+    assert math.isclose(hessian(power)(1.5, 4), 12 * 1.5**2)
+
+    @numba.njit
+    def calls(x):
+        return slope(x, 4) + gradient(power, wrt=("x",), mode="forward")(x, 3)[0]
+
+    assert math.isclose(calls(1.5), 4 * 1.5**3 + 3 * 1.5**2)
+    assert math.isclose(gradient(calls)(1.5), 12 * 1.5**2 + 6 * 1.5)
+
+
+def negative(x, n):
+    for _ in range(n):
+        if x < 0.0:
+            raise ValueError("negative")
+        x = x * x - 2.0
+    return x
+
+
+def test_exceptions_are_those_of_the_function():
+    with pytest.raises(ValueError, match="negative"):
+        gradient(negative)(1.0, 3)
+    assert gradient(negative, wrt="x")(3.0, 1) == 6.0
+
+
+def pair(x):
+    return x * x, x
+
+
+@pytest.mark.parametrize(
+    ("f", "options", "args", "message"),
+    [
+        (lambda x: x.sum(), {}, (np.ones(2),), "of arrays, or structures"),
+        (lambda p: p[0] * p[1], {}, ((1.0, 2.0),), "of arrays, or structures"),
+        (pair, {"has_aux": True}, (1.0,), "has_aux=True"),
+        (writes, {"wrt": "x"}, (1.0, np.ones(2)), "writes to its arguments"),
+    ],
+)
+def test_refused(f, options, args, message):
+    with pytest.raises(DifferentiationError, match=message) as caught:
+        gradient(f, mode="forward", **options)(*args)
+    assert caught.value.line is not None
+
+
+def test_unknown_modes():
+    with pytest.raises(DifferentiationError, match="mode='backward'"):
+        gradient(power, mode="backward")

@@ -1,0 +1,126 @@
+"""Gradients in forward mode: the function, with the tangents of all numbers in the directions of its inputs.
+
+    def power(x, n):                        def power_gradient(x, n):
+        r = 1.0                                 r, tr = 1.0, 0.0
+        for i in range(n):          ->          for i in range(n):
+            r *= x                                  tr = tr * x + r
+        return r                                    r *= x
+                                                return tr
+
+Nothing is recorded, and loops run once. That is what `mode="auto"` chooses for functions of a few numbers whose reverse
+sweep would record values: each number costs about as much as the function, and the records are saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from numba import types
+
+from zygote_py.adjoints import Pushforwards, Transposed, refuse
+from zygote_py.adjoints.analysis import Activity, carries_adjoint, find_active, has_shadow
+from zygote_py.compiler.jvp import one
+from zygote_py.compiler.prepare import lowered_helper
+from zygote_py.compiler.request import Request
+from zygote_py.frontend import LoweredFunction
+from zygote_py.frontend.values import cast_op
+from zygote_py.ir import (
+    NONE,
+    Builder,
+    Const,
+    Function,
+    Instr,
+    Memory,
+    Operand,
+    Param,
+    Routine,
+    at_exit,
+    clone,
+    make_canonical,
+    ops,
+    zero,
+)
+
+MOST = 4  # numbers, of a function for which this mode is chosen
+_MOST_WITH_ARRAYS = 1  # of a function with arrays that depend on them, of which each has a tangent in each direction
+
+
+def may_go_forward(request: Request, lowered: LoweredFunction, wrt: Sequence[int]) -> bool:
+    """Return whether forward mode is possible, and not more expensive than a reverse mode that records values."""
+    function = lowered.function
+    count = len(_numbers(function, wrt))
+    if not 0 < count <= MOST or lowered.routines or _obstacle(request, lowered, wrt) is not None:
+        return False
+    if any(instr.op is ops.checkpointed for instr in function.instrs()):  # the user's own choice
+        return False
+    return count <= _MOST_WITH_ARRAYS or not any(has_shadow(value.type) for value in activity_of(lowered, wrt).values)
+
+
+def records_values(joint: Function) -> bool:
+    """Return whether a joint function keeps as many values as its loops have rounds."""
+    return any(
+        instr.op is ops.stack or (instr.op is ops.record and not all(isinstance(each, Const) for each in instr.args))
+        for instr in joint.instrs()
+    )
+
+
+def forward_gradient(request: Request, lowered: LoweredFunction, wrt: Sequence[int]) -> Function:
+    """Return the function of the gradient in forward mode, from a primal in canonical form, which stays as it is.
+
+    Raises DifferentiationError for a function that is not one of numbers.
+    """
+    if (obstacle := _obstacle(request, lowered, wrt)) is not None:
+        raise refuse(
+            f"mode='forward' of a function {obstacle}",
+            request.loc,
+            "use mode='auto', or `jacobian(f, mode='forward')`, which takes arrays",
+        )
+    function = clone(lowered.function).function
+    numbers = [function.params[number] for number in _numbers(function, wrt)]
+    known = {param: [one(param.type) if other is param else zero(param.type) for other in numbers] for param in numbers}
+    made = Pushforwards(lowered.routines, len(numbers), Transposed(lowered_helper, make_canonical))
+    made.push(function, numbers, known=known)
+    b, end = at_exit(function)
+    (packed,) = end.args
+    assert isinstance(packed, Instr)
+    value, *tangents = packed.args
+    of = dict(zip(numbers, tangents, strict=True))
+    params = [function.params[number] for number in wrt]
+    gradients = [_as(b, of[param], param) if param in of else NONE for param in params]
+    result: Operand = gradients[0] if request.unwrap_single else b.pack(gradients)
+    end.args = (b.pack([value, result]) if request.with_value else result,)
+    return function
+
+
+def activity_of(lowered: LoweredFunction, wrt: Sequence[int]) -> Activity:
+    """Return the active values of a function of numbers."""
+    return find_active(
+        lowered.function, [lowered.function.params[number] for number in _numbers(lowered.function, wrt)]
+    )
+
+
+def _numbers(function: Function, wrt: Sequence[int]) -> list[int]:
+    return [number for number in wrt if isinstance(function.params[number].type, types.Float)]
+
+
+def _as(b: Builder, tangent: Operand, param: Param) -> Operand:
+    """Return a derivative in the type of the parameter."""
+    if tangent.type == param.type:
+        return tangent
+    return b.call(cast_op(tangent.type, param.type), tangent, type=param.type)
+
+
+def _obstacle(request: Request, lowered: LoweredFunction, wrt: Collection[int]) -> str | None:
+    """Return the property of a function that rules out this mode; None if there is none."""
+    function = lowered.function
+    asked = [function.params[number] for number in wrt]
+    if request.closure or request.has_aux:
+        return "with `closure=True` or `has_aux=True` is not supported"
+    if any(carries_adjoint(param.type) and not isinstance(param.type, types.Float) for param in asked):
+        return "of arrays, or structures, is not supported"
+    if any(isinstance(each.op, Routine) and each.op.is_custom for each in function.instrs()):
+        return "with a custom rule is not supported"
+    memory = Memory(function)
+    if any(memory.is_written(param) for param in function.params if isinstance(param.type, types.Array)):
+        return "that writes to its arguments is not supported"
+    return None
