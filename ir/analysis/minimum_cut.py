@@ -29,7 +29,7 @@ def source_side(capacities: Mapping[tuple[int, int], int], source: int, sink: in
 
 
 class _Network:
-    """What can still flow along each edge. The edge back has the number that differs in the last bit."""
+    """The capacity that is left of each edge. The edge back has the number that differs in the last bit."""
 
     def __init__(self, capacities: Mapping[tuple[int, int], int]) -> None:
         self._ends: list[int] = []

@@ -9,15 +9,14 @@ decorator there. The same function always yields the same text.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
-from zygote_py.adjoints import rules
 from zygote_py.base import Names, stage
 from zygote_py.emit.names import Module
 from zygote_py.emit.source import function_text
 from zygote_py.emit.standalone import Emitted
 from zygote_py.ir import Function, InternalError, is_identifier, routines_of
 from zygote_py.ir.lazy_dataclass import dataclass
+from zygote_py.ir.ops.helpers import HELPERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,6 @@ class Target:
         return [f"@{self.decorator}({written})" if written else f"@{self.decorator}"]
 
 
-_RULES = Path(rules.__file__).parent
 PYTHON = Target("", "")
 NJIT = Target("njit", "numba")
 CUDA = Target("cuda.jit", "numba", is_device=True)
@@ -130,10 +128,10 @@ def emit(
     if module.has_dataclasses and plain:
         texts.append("\n".join(module.without_dataclasses(name)))
     parts.append("\n\n\n".join(texts))
-    of_rules = frozenset(module.routine(routine) for routine in routines if _is_of_rule(routine.function))
+    files = {helper.__code__.co_filename for helper in HELPERS.values()}
+    of_rules = frozenset(
+        module.routine(routine)
+        for routine in routines
+        if (loc := routine.function.loc) is not None and loc.file in files
+    )
     return Emitted("\n".join(parts) + "\n", name, dict(module.globals), of_rules)
-
-
-def _is_of_rule(function: Function) -> bool:
-    """Return whether a function is derived from one that rules call, and from nothing of the user's."""
-    return function.loc is not None and Path(function.loc.file).is_relative_to(_RULES)

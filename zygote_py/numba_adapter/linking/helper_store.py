@@ -191,8 +191,12 @@ def _file(key: str) -> str:
 
 
 def _machine_code(key: str, result: Any, module: Any) -> bytes | None:
-    """Return machine code of a function and all that it calls, with one symbol; None if it is small."""
-    if sum(_size(each) for each in module.functions) <= _MOST_INLINED:
+    """Return machine code of a function and all that it calls, with one symbol; None if it is small.
+
+    One that calls another one is not small, since calls are most of what it does.
+    """
+    calls_another = any(each.is_declaration and each.name.startswith(_SYMBOL) for each in module.functions)
+    if not calls_another and sum(_size(each) for each in module.functions) <= _MOST_INLINED:
         return None
     codegen = result.library.codegen
     module = llvm.parse_bitcode(module.as_bitcode())
@@ -208,7 +212,7 @@ def _machine_code(key: str, result: Any, module: Any) -> bytes | None:
     library._optimize_functions(module)
     library._optimize_final_module()
     module = library._final_module
-    if sum(_size(each) for each in module.functions) <= _MOST_INLINED:
+    if not calls_another and sum(_size(each) for each in module.functions) <= _MOST_INLINED:
         return None
     if any(each.name.startswith((_ENVIRONMENT, _ADDRESS)) for each in module.global_variables):
         return None  # it asks for Python objects

@@ -181,7 +181,7 @@ class EmittedLower(_Lower):  # type: ignore[misc]
 
     def _lower_call_normal(self, fnty: Any, expr: Any, signature: Any) -> Any:
         if isinstance(fnty, types.BoundFunction) and is_of_records(self.context, signature.recvr):
-            done, result = self._lower_change(fnty.typing_key, expr, signature)
+            done, result = self._lower_change(str(fnty.typing_key), expr, signature)
             if done:
                 return result
         native = None if expr.kws or expr.vararg or expr.target else native_call(fnty, signature.args)

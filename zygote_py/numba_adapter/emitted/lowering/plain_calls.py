@@ -28,7 +28,7 @@ def let_errors_pass(function: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Status:
-    """What a callee has returned, in the form that Numba has for it, computed where something asks for it."""
+    """The outcome of a call, in the form that Numba has for it, computed where something asks for it."""
 
     builder: Any
     code: Any

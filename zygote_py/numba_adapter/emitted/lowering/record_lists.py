@@ -20,13 +20,14 @@ from zygote_py.numba_adapter.emitted.lowering.native_calls import called_apart
 
 _COUNT = types.MemInfoPointer(types.voidptr)
 _ADDRESS = types.voidptr
+_TUPLE: Any = types.BaseTuple
 
 
 def is_of_records(context: Any, kind: Any) -> bool:
     """Return whether a type is one of lists of tuples in which references are counted."""
     return (
         type(kind) is types.List
-        and isinstance(kind.dtype, types.BaseTuple)
+        and isinstance(kind.dtype, _TUPLE)
         and bool(context.data_model_manager[kind.dtype].contains_nrt_meminfo())
     )
 
@@ -94,7 +95,7 @@ def _drop(context: Any, builder: Any, kind: Any, place: Any) -> None:
     model = context.data_model_manager[kind]
     if not model.contains_nrt_meminfo():
         return
-    if isinstance(kind, types.BaseTuple):
+    if isinstance(kind, _TUPLE):
         for position, part in enumerate(kind.types):
             _drop(context, builder, part, cgutils.gep_inbounds(builder, place, 0, position))
     elif type(kind) is types.Array:
