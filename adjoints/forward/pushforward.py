@@ -67,7 +67,7 @@ from zygote_py.ir.lazy_dataclass import dataclass
 class Pushed:
     """A pushforward; its parameters `tangents` follow those of the primal, for each of `wrt` one per direction.
 
-    In the place of a tangent that was `known` is the constant, which is no parameter. The function returns the primal's
+    A tangent that was `known` is a constant instead of a parameter. The function returns the primal's
     result, followed by the tangents of the result, one per direction.
     """
 

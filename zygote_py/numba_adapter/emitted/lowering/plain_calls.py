@@ -42,7 +42,7 @@ class _Status:
 
     @property
     def is_ok(self) -> Any:
-        """Whether it is none."""
+        """Whether it has no error."""
         is_ok = self._compared("==", _OK)
         return self.builder.or_(is_ok, self.is_none) if self.may_be_none else is_ok
 
