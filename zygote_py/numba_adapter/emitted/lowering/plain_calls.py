@@ -37,12 +37,12 @@ class _Status:
 
     @property
     def is_error(self) -> Any:
-        """Whether it is an error."""
+        """Whether there was an error."""
         return self.builder.not_(self.is_ok) if self.may_be_none else self._compared("!=", _OK)
 
     @property
     def is_ok(self) -> Any:
-        """Whether it has no error."""
+        """Whether there was no error."""
         is_ok = self._compared("==", _OK)
         return self.builder.or_(is_ok, self.is_none) if self.may_be_none else is_ok
 
