@@ -20,10 +20,12 @@ from collections.abc import Collection, Sequence
 
 from numba import types
 
+from zygote_py.adjoints.device.exclusive import own_arrays
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir import (
     Block,
     Branch,
+    Const,
     Function,
     Instr,
     Loop,
@@ -46,10 +48,11 @@ from zygote_py.ir import (
 _OF_THREADS = (ops.thread_index, ops.grid, ops.raise_to, ops.lower_to, *ops.ATOMIC.values())
 
 
-def check_barriers(function: Function) -> None:
-    """Refuse barriers that some threads leave out after they have done what others see, in a function with one return.
+def check_barriers(function: Function, shared: Collection[Param], axes: int) -> None:
+    """Refuse barriers that some threads leave out, and do what others see before they do, or instead.
 
-    Raises DifferentiationError.
+    `shared` are arrays in shared memory. The function has one return; blocks and the grid have threads along the first
+    `axes` axes. Raises DifferentiationError.
     """
     barriers: dict[Block, Instr] = {}  # the first of each block
     for block in function.blocks:
@@ -59,21 +62,35 @@ def check_barriers(function: Function) -> None:
     if not barriers:
         return
     memory = Memory(function, barriers=False)
-    shared = {memory.root(array) for barrier in barriers.values() for array in barrier.args}
+    common = {memory.root(array) for barrier in barriers.values() for array in barrier.args}
+    own = own_arrays(function, axes)
 
     def is_seen(instr: Instr) -> bool:
-        return instr.op is ops.barrier or any(memory.root(each) in shared for each in (*reads(instr), *writes(instr)))
+        return instr.op is ops.barrier or any(memory.root(each) in common for each in (*reads(instr), *writes(instr)))
+
+    def is_seen_instead(instr: Instr) -> bool:
+        is_padding = instr.op is ops.setitem and instr.args[0] in shared and isinstance(instr.args[1], Const)
+        return not is_padding and any(memory.root(each) in common - own for each in (*reads(instr), *writes(instr)))
 
     for block, region in _divergent_branches(function):
         left_out = [each for each in region if each in barriers]
         before = [each for each in function.blocks if each is block or block in reach(each.successors, _following)]
-        if left_out and any(is_seen(instr) for each in before for instr in each.instrs):
+        after = {each for barrier in left_out for each in _from(barrier)}
+        instead = [each for each in region if each not in after and not any(b in barriers for b in _from(each))]
+        if left_out and (
+            any(is_seen(instr) for each in before for instr in each.instrs)
+            or any(is_seen_instead(instr) for each in instead for instr in each.instrs)
+        ):
             raise refuse(
-                "a barrier that some threads leave out, as by an early `return`, after another barrier or after an "
+                "a barrier that some threads leave out, as by an early `return`, after another barrier or besides an "
                 "access to what threads write, is not supported",
                 barriers[left_out[0]].loc,
                 "let all threads of a block reach each barrier, and put conditions around the code between",
             )
+
+
+def _from(block: Block) -> list[Block]:
+    return [block, *reach(block.successors, _following)]
 
 
 def _divergent_branches(function: Function) -> list[tuple[Block, list[Block]]]:

@@ -288,12 +288,7 @@ def exclusive_accumulations(function: Function, shared: Collection[Value], axes:
     memory, sums = Memory(function), _Sums(function)
     roots_shared = {memory.root(array) for array in shared}
     phases = _phases(function)
-    accesses: dict[Value, list[Instr]] = {}
-    for instr in function.instrs():
-        if instr.op is not ops.barrier:
-            for root in {memory.root(each) for each in (*reads(instr), *writes(instr))}:
-                if root is not None:
-                    accesses.setdefault(root, []).append(instr)
+    accesses = _accesses(function, memory)
     found: set[Instr] = set()
     for root, group in accesses.items():
         is_shared = root in roots_shared
@@ -304,6 +299,27 @@ def exclusive_accumulations(function: Function, shared: Collection[Value], axes:
             meanwhile = [each for each in group if not is_shared or phases[each] & phases[instr]]
             if _are_apart([indices[each] for each in meanwhile], axes):
                 found.add(instr)
+    return found
+
+
+def own_arrays(function: Function, axes: int) -> set[Value]:
+    """Return the arrays in global memory of which no element is accessed by two threads."""
+    memory, sums = Memory(function), _Sums(function)
+    return {
+        root
+        for root, group in _accesses(function, memory).items()
+        if _are_apart([[_own(sums.of(one), is_shared=False) for one in _index(each, root)] for each in group], axes)
+    }
+
+
+def _accesses(function: Function, memory: Memory) -> dict[Value, list[Instr]]:
+    """Return the instructions that read, or write to, each array."""
+    found: dict[Value, list[Instr]] = {}
+    for instr in function.instrs():
+        if instr.op is not ops.barrier:
+            for root in {memory.root(each) for each in (*reads(instr), *writes(instr))}:
+                if root is not None:
+                    found.setdefault(root, []).append(instr)
     return found
 
 

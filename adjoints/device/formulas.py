@@ -4,7 +4,7 @@
                                             %f = np.floor %t : f64          (written out in turn)
                                             %y = neg %f : f64
 
-All are exact where the function is, and follow it at infinity, at NaN, and at halves.
+All are exact where the function is, and follow it at infinity, at NaN, and at halves; a zero may have another sign.
 """
 
 from __future__ import annotations

@@ -183,13 +183,23 @@ def active_shared(primal: Function, active: Sequence[int], shared: Collection[in
 
 
 def adjoint_of_kernel(
-    primal: Function, active: Sequence[int], shared: Mapping[int, Shared], threads: tuple[int, ...]
+    primal: Function,
+    active: Sequence[int],
+    shared: Mapping[int, Shared],
+    threads: tuple[int, ...],
+    axes: int = 3,
+    deterministic: bool = False,
 ) -> KernelAdjoint:
     """Return the joint function of a kernel in canonical form, with the shadows of the `active` parameters: arrays.
 
-    Of these, `shared` are in shared memory; `threads` are how many a block has, along each axis.
+    Of these, `shared` are in shared memory; `threads` are how many a block has, along each of the `axes`.
+    `deterministic` refuses kernels that read sums of threads.
     """
-    check_barriers(primal)
+    in_blocks = [primal.params[number] for number in shared]
+    check_barriers(primal, in_blocks, axes)
+    if deterministic:
+        own = exclusive_accumulations(primal, in_blocks, axes)
+        _refuse_varying_sums(primal, Memory(primal), "with deterministic=True", own)
     expose_results(primal)
     memory = Memory(primal)
     params = list(primal.params)
@@ -248,22 +258,21 @@ def _finals(function: Function, arrays: Sequence[Param]) -> dict[Value, Value]:
             made.append(Param(root.type, f"{root.hint}_final", root.loc))
             found[root] = made[-1]
     if made:
-        _refuse_varying_sums(function, memory)
+        _refuse_varying_sums(function, memory, "in a kernel with an atomic maximum or minimum in global memory")
     function.params += made
     return found
 
 
-def _refuse_varying_sums(function: Function, memory: Memory) -> None:
-    """Refuse to read atomic sums of floats: their last bits differ between the two launches that have to agree."""
-    sums = [instr for instr in function.instrs() if instr.op is ops.accumulate and len(instr.args) > 2]
+def _refuse_varying_sums(function: Function, memory: Memory, where: str, own: Collection[Instr] = ()) -> None:
+    """Refuse to read atomic sums of floats, whose last bits differ from launch to launch; `own` sums do not vary."""
+    sums = [i for i in function.instrs() if i.op is ops.accumulate and len(i.args) > 2 and i not in own]
     roots = {memory.root(instr.args[0]) for instr in sums if isinstance(instr.args[1].type, types.Float)}
     for instr in function.instrs():
         if instr.op is ops.getitem and memory.root(instr.args[0]) in roots & {memory.root(p) for p in function.params}:
             raise refuse(
-                "reading a sum of several threads, whose last bits vary, in a kernel with an atomic maximum or minimum "
-                "in global memory is not supported",
+                f"reading a sum of several threads, whose last bits vary, {where} is not supported",
                 instr.loc,
-                "take the maximum in another kernel",
+                "read it in another kernel",
             )
 
 

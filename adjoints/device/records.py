@@ -20,12 +20,12 @@ from __future__ import annotations
 import builtins
 import math
 import operator
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from numba import types
 
-from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.adjoints.reverse.fused.stepwise import is_nonnegative
 from zygote_py.ir import (
     CLEAN_UP,
@@ -34,24 +34,20 @@ from zygote_py.ir import (
     Const,
     Function,
     Instr,
+    Loc,
     Memory,
     Operand,
     Param,
     Phi,
-    Routine,
     Type,
     Undef,
     Value,
     clone,
     components_of,
-    cycles,
-    inline_calls,
-    loop_nest,
     ops,
     reach,
     reads,
     replace_uses,
-    routines_of,
     run,
     uses,
     writes,
@@ -98,8 +94,7 @@ def place_records(function: Function, written: Collection[Param] = ()) -> Placed
 
     The lengths are computed while the `written` arrays are as before the call.
     """
-    inline_recording(function)
-    found = _found(function)
+    found = found_records(function)
     if not found:
         return Placed(function, (), None, {})
     _flatten(function, found)
@@ -109,57 +104,13 @@ def place_records(function: Function, written: Collection[Param] = ()) -> Placed
     return _Placing(function).place(found, lengths)
 
 
-def inline_loops(function: Function) -> None:
-    """Inline the routines with loops, or that call one with loops, in place: its adjoint may record values."""
-    routines = routines_of(function)
-    together = cycles(routines)
-    _inline(function, [each for each in routines if not (each.is_custom or together.get(each)) and _has(_loops, each)])
-
-
-def inline_recording(function: Function) -> None:
-    """Inline the routines that allocate memory, or call one that does, in place. Raises DifferentiationError."""
-    recording = [each for each in routines_of(function) if _has(_allocated, each)]
-    for routine, others in cycles(recording).items():
-        if others:
-            raise refuse(
-                f"`{routine.__name__}` calls itself and keeps a record of a length that is not known when it is "
-                "compiled",
-                routine.function.loc,
-                "let a loop take the place of the recursion",
-            )
-    if recording:
-        _inline(function, recording)
-        run(function, CLEAN_UP)
-
-
-def _inline(function: Function, routines: Collection[Routine]) -> None:
-    while any(routine in routines for _, routine in function.calls()):
-        inline_calls(function, lambda call: call.op in routines)
-
-
-def _has(what: Callable[[Function], Collection[object]], routine: Routine) -> bool:
-    return any(map(what, _with_routines(routine.function)))
-
-
-def _loops(function: Function) -> Collection[object]:
-    return loop_nest(function).loops
-
-
-def _with_routines(function: Function) -> list[Function]:
-    return [function, *(each.function for each in routines_of(function))]
-
-
-def _found(function: Function) -> list[Instr]:
+def found_records(function: Function) -> list[Instr]:
     """Return the instructions that allocate what a thread cannot have to itself."""
     return [
         instr
         for instr in function.instrs()
         if instr.op is ops.stack or (instr.op is ops.record and not is_small(instr))
     ]
-
-
-def _allocated(function: Function) -> list[Instr]:
-    return [*_found(function), *(instr for instr in function.instrs() if instr.op is ops.zeros and not is_small(instr))]
 
 
 def is_small(record: Instr) -> bool:
@@ -191,12 +142,16 @@ def _check(record: Instr, function: Function) -> None:
         user = use.user
         is_access = isinstance(user, Instr) and user.op in accesses and not isinstance(user.type, types.Array)
         if not (is_access and user.args[0] is record):
-            raise refuse(
-                "a list, or an array, of a length that is not known when it is compiled cannot be passed on, or "
-                "returned, in a CUDA kernel",
-                getattr(user, "loc", None) or record.loc or function.loc,
-                "ask for derivatives of numbers, such as `jvp`, `hvp`, or the Hessian with respect to numbers",
-            )
+            raise _passed_on(getattr(user, "loc", None) or record.loc or function.loc)
+
+
+def _passed_on(loc: Loc | None) -> DifferentiationError:
+    return refuse(
+        "a list, or an array, of a length that is not known when it is compiled cannot be passed on, returned, or "
+        "divided in a CUDA kernel",
+        loc,
+        "ask for derivatives of numbers, such as `jvp`, `hvp`, or the Hessian with respect to numbers",
+    )
 
 
 ACCESSES = (ops.getitem, ops.setitem, ops.accumulate, ops.initialize)
@@ -256,6 +211,8 @@ def _flatten(function: Function, records: list[Instr]) -> None:
                 continue
             elif handle in lengths and instr.op in ACCESSES:
                 count = 1 if instr.op is ops.getitem else 2
+                if len(instr.args) - count != len(lengths[handle]) or isinstance(instr.type, types.Array):
+                    raise _passed_on(instr.loc or function.loc)
                 from_start = of.get(handle, {handle}) <= made_here
                 index = [
                     each if from_start else _from_start(b, each, length)

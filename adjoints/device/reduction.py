@@ -52,6 +52,12 @@ def give_parts(
     for instr in found:
         array = roots[memory.root(instr.args[0])]
         if array in given and instr.args[0] is array and all(_is_uniform(each) for each in instr.args[2:]):
+            if not array.type.ndim:  # type: ignore[attr-defined]
+                raise refuse(
+                    f"`{array.hint}` is of an array without axes, to which all threads add, with deterministic=True",
+                    _place(instr) or function.loc,
+                    "pass an array of one element",
+                )
             if array not in parts:
                 parts[array] = _part(function, array)
             instr.args = (parts[array], *instr.args[1:])

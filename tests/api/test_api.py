@@ -290,11 +290,12 @@ def test_inspection_of_arrays():
 
 
 def test_emitted_source_is_readable():
-    source = gradient(power).source(2.0, 3)
-    names = set(re.findall(r"\w+", source))
-    assert {"x", "n", "r"} <= names
-    assert {"dr", "dx"} & {re.sub(r"\d+$", "", name) for name in names}
-    assert "#" in source
+    for mode, derived in (("reverse", {"dr", "dx"}), ("forward", {"tr"})):
+        source = gradient(power, mode=mode).source(2.0, 3)
+        names = set(re.findall(r"\w+", source))
+        assert {"x", "n", "r"} <= names
+        assert derived & {re.sub(r"\d+$", "", name) for name in names}
+        assert "#" in source
 
 
 def test_a_line_has_no_load_and_no_multiplication():

@@ -184,6 +184,63 @@ def test_a_barrier_after_loops_that_threads_leave_in_different_rounds_is_refused
     assert found.line == leaves.__code__.co_firstlineno + 10
 
 
+def leaves_a_value(x, y, out):
+    s = cuda.shared.array(4, float64)
+    t = cuda.threadIdx.x
+    if t == 3:
+        s[3] = x[3] * 2.0
+        return
+    s[t] = x[t]
+    cuda.syncthreads()
+    out[t] = s[3] * s[2 - t]
+
+
+def leaves_a_sum(x, y, out):
+    t = cuda.threadIdx.x
+    if t >= 2:
+        cuda.atomic.add(y, 0, x[t] * x[t])
+        return
+    cuda.syncthreads()
+    out[t] = y[0] * x[t]
+
+
+def in_the_other_branch(x, y, out):
+    t = cuda.threadIdx.x
+    if t == 0:
+        y[0] = x[3] * x[3]
+    else:
+        cuda.syncthreads()
+        out[t] = y[0] * x[t]
+
+
+@pytest.mark.parametrize("kernel", [leaves_a_value, leaves_a_sum, in_the_other_branch])
+def test_threads_that_do_something_instead_of_a_barrier_are_refused(kernel):
+    assert "a barrier that some threads leave out" in str(refused(kernel, some(4), some(4), some(4)))
+
+
+@cuda.jit
+def pads(x, out, n):
+    s = cuda.shared.array(4, float64)
+    t = cuda.threadIdx.x
+    if t >= n:
+        s[t] = 0.0
+        out[cuda.grid(1)] = 3.0 * x[cuda.grid(1)]
+        return
+    s[t] = x[t]
+    cuda.syncthreads()
+    out[cuda.grid(1)] = s[t] * s[3 - t]
+
+
+def pads_model(given):
+    x, _, n = given
+    padded = np.where(np.arange(4) < n, x, 0.0)
+    return [x, np.where(np.arange(4) < n, padded * padded[::-1], 3.0 * x), n]
+
+
+def test_threads_that_pad_or_write_elements_of_their_own_may_return():
+    check(pads, (1, 4), [some(4), some(4), 3], pads_model, rtol=1e-6)
+
+
 @cuda.jit
 def returns_at_the_start(x, out, n):
     i, t = cuda.grid(1), cuda.threadIdx.x

@@ -116,12 +116,30 @@ def passed_on(x, p, out):
     out[cuda.grid(1)] = p[0] * x[cuda.grid(1)]
 
 
+def reads_a_sum(x, total, p, out):
+    i = cuda.grid(1)
+    cuda.atomic.add(total, 0, x[i])
+    cuda.syncthreads()
+    out[i] = p[0] * total[0]
+
+
+def without_axes(x, p, out):
+    i = cuda.grid(1)
+    out[i] = x[i] * p[()]
+
+
 @pytest.mark.parametrize(
     ("kernel", "types", "message"),
     [
         (gathered, "f64[::1], f64[::1], i64[::1], f64[::1], f64[::1]", "elements of `dx`"),
         (neighbours, "f64[::1], f64[::1], f64[::1], f64[::1]", "elements of `dx`"),
         (tiled, "f64[::1], f64[::1], f64[::1], f64[::1]", "elements of `dtile`"),
+        (reads_a_sum, "f64[::1], " * 7 + "f64[::1]", "whose last bits vary"),
+        (
+            without_axes,
+            "f64[::1], f64[::1], array(float64, 0d, C), array(float64, 0d, C), f64[::1], f64[::1]",
+            "without axes",
+        ),
         (passed_on, "f64[::1], f64[::1], f64[::1], f64[::1], f64[::1], f64[::1]", "`dp`.* comes too late"),
     ],
 )

@@ -480,7 +480,7 @@ def test_it_costs_what_a_gradient_costs():
     def by_gradient(x, n, count):
         total = 0.0
         for _ in range(count):
-            value, found = zg.value_and_gradient(steps, wrt="x")(x, n)
+            value, found = zg.value_and_gradient(steps, wrt="x", mode="reverse")(x, n)
             total += value + found
         return total
 

@@ -14,7 +14,8 @@ from dataclasses import replace
 
 from zygote_py.adjoints import name_apart
 from zygote_py.adjoints.device.arrays import give_arrays, record_zeros, use_own_arrays
-from zygote_py.adjoints.device.records import Record, inline_loops, inline_recording, place_records
+from zygote_py.adjoints.device.inlining import inline_loops, inline_recording
+from zygote_py.adjoints.device.records import Record, place_records
 from zygote_py.adjoints.device.vocabulary import use_device_operations
 from zygote_py.base import Capture
 from zygote_py.compiler.pipeline import derivative_of, lower_of

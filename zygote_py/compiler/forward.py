@@ -56,6 +56,14 @@ def may_go_forward(request: Request, lowered: LoweredFunction, wrt: Sequence[int
     return count <= _MOST_WITH_ARRAYS or not any(has_shadow(value.type) for value in activity_of(lowered, wrt).values)
 
 
+def is_regular(made: Function) -> bool:
+    """Return whether a function in forward mode has no derivative that may be infinite.
+
+    Where one is, the modes differ: forward mode takes 0 for what a zero tangent is multiplied with.
+    """
+    return not any(instr.op is ops.guarded for instr in made.instrs())
+
+
 def records_values(joint: Function) -> bool:
     """Return whether a joint function keeps as many values as its loops have rounds."""
     return any(
@@ -122,5 +130,5 @@ def _obstacle(request: Request, lowered: LoweredFunction, wrt: Collection[int]) 
         return "with a custom rule is not supported"
     memory = Memory(function)
     if any(memory.is_written(param) for param in function.params if isinstance(param.type, types.Array)):
-        return "that writes to its arguments is not supported"
+        return "that may write to its arguments is not supported"
     return None

@@ -130,7 +130,8 @@ def compile_kernel(
     start = len(primal.params) - len(shared)
     own = [start + number for number, each in enumerate(shared) if has_shadow(each.type)]
     own = active_shared(primal, active, own) if own else []
-    made = adjoint_of_kernel(primal, [*active, *own], {number: shared[number - start] for number in own}, threads)
+    in_shared = {number: shared[number - start] for number in own}
+    made = adjoint_of_kernel(primal, [*active, *own], in_shared, threads, axes, deterministic)
     joint, params = made.function, list(made.function.params)
     of = {number: params[place] for number, place in made.shadows.items()}
     numbers = {*made.written, *made.shadows.values()}

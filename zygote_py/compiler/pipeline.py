@@ -31,7 +31,13 @@ from zygote_py.compiler.border import (
     take_arguments,
     take_integers,
 )
-from zygote_py.compiler.forward import activity_of, forward_gradient, may_go_forward, records_values
+from zygote_py.compiler.forward import (
+    activity_of,
+    forward_gradient,
+    is_regular,
+    may_go_forward,
+    records_values,
+)
 from zygote_py.compiler.free_variables import fields_of, put_fields_back, with_fields
 from zygote_py.compiler.jvp import refuse_draws, typed_pushforward, typed_trace
 from zygote_py.compiler.prepare import (
@@ -278,8 +284,8 @@ def _by_mode(
     activity, adjoint, shadows = _differentiate(lowered, wrt, parts, ())
     unwrap_single = request.unwrap_single and not request.closure
     joint = join(adjoint, shadows, wrt, unwrap_single=unwrap_single, with_value=request.with_value)
-    if before is not None and records_values(joint):
-        return activity, adjoint, forward_gradient(request, before, wrt)
+    if before is not None and records_values(joint) and is_regular(made := forward_gradient(request, before, wrt)):
+        return activity, adjoint, made
     return activity, adjoint, joint
 
 

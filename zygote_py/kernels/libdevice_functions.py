@@ -25,6 +25,7 @@ _NAMED: dict[str, ops.Op] = {
     "floor": np.floor,
     "fmax": np.fmax,
     "fmin": np.fmin,
+    "fmod": np.fmod,
     "rint": np.rint,
     "tgamma": math.gamma,
     "trunc": np.trunc,

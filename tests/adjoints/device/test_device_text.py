@@ -18,7 +18,7 @@ F4, F8, I8 = types.float32, types.float64, types.int64
 
 
 def text(f, *kinds, wrt=None):
-    return compile_for_device(gradient(f, wrt=wrt)._request, kinds)
+    return compile_for_device(gradient(f, wrt=wrt, mode="reverse")._request, kinds)
 
 
 def body(code):

@@ -71,7 +71,7 @@ CASES = [
 
 @pytest.mark.parametrize(("func", "types"), CASES, ids=[func.__name__ for func, _ in CASES])
 def test_every_stage_reads_as_it_did(func, types, golden):
-    df = gradient(func)
+    df = gradient(func, mode="reverse")
     given = parse_types(types)
     parts = [df.primal_ir(*given), df.adjoint_ir(*given), df.source(*given)]
     golden(f"adjoints/{func.__name__}", "\n\n".join(part.strip("\n") for part in parts))
