@@ -10,6 +10,7 @@ from typing import Any
 from zygote_py import numba_adapter
 from zygote_py.adjoints import DifferentiationError, refuse
 from zygote_py.base import caller
+from zygote_py.compiler import GradientForm
 from zygote_py.ir import Type
 from zygote_py.numba_adapter.cuda import launch
 from zygote_py.numba_adapter.cuda.functions import device_function
@@ -42,7 +43,7 @@ def _code_for(df: DerivativeFunction[..., Any], kinds: tuple[Type, ...]) -> Any:
     found = device_entered(df, kinds)
     code = found.code
     if code.records:
-        if getattr(df.form, "mode", None) == "auto":
+        if isinstance(df.form, GradientForm) and df.form.mode == "auto":
             with suppress(DifferentiationError):  # which says less than the following
                 return _code_for(DerivativeFunction(df.primal, replace(df.form, mode="forward")), kinds)
         names = ", ".join(f"`{record.name}`" for record in code.records)
