@@ -44,19 +44,21 @@ from zygote_py.ir import (
     replace_uses,
     routines_of,
     uses,
+    with_components,
 )
 
 _INDEX = types.int64
+Place = tuple[int, ...]  # the number of a parameter, and the items of tuples that lead to an array in it
 _ZEROS = (ops.zeros, np.zeros_like)
 
 
-def give_arrays(function: Function, place: int) -> tuple[int, ...]:
+def give_arrays(function: Function, place: int) -> tuple[Place, ...]:
     """Make parameters of the arrays that a function returns, in place, in the order of the results, from a place on.
 
-    The results are None in their place. Returns for each the number of the parameter whose shape it has.
+    The results are None in their place. Returns for each where, among the arguments, the array is whose shape it has.
     """
     given: list[Param] = []
-    like: list[int] = []
+    like: list[Place] = []
     returns = list(function.returns())
     if len(returns) == 1:
         ((block, end),) = returns
@@ -165,19 +167,19 @@ def _stays(array: Value, used: Mapping[Value, Sequence[Use]]) -> bool:
     return True
 
 
-def _without_arrays(function: Function, b: Builder, value: Operand, given: list[Param], like: list[int]) -> Operand:
+def _without_arrays(function: Function, b: Builder, value: Operand, given: list[Param], like: list[Place]) -> Operand:
     """Return a result without the arrays in it, which become parameters."""
     if isinstance(value, Instr) and value.op is ops.pack:
         items = [_without_arrays(function, b, item, given, like) for item in value.args]
         if all(new is old for new, old in zip(items, value.args, strict=True)):
             return value
-        kind = types.Tuple([item.type for item in items])
+        kind = with_components(value.type, tuple(item.type for item in items))
         return b.call(ops.pack, *items, type=kind, hint=value.hint)
     if isinstance(value, Instr) and value.op in _ZEROS and isinstance(value.type, types.Array):
-        of = _of_shape(value)
-        if of not in function.params:
+        of = _place_of(function, _of_shape(value))
+        if of is None:
             return value
-        like.append(function.params.index(of))
+        like.append(of)
         home = next(block for block in function.blocks if value in block.instrs)  # in no loop, as it is returned
         array: types.Array = value.type
         param = Param(array.copy(layout="A"), value.hint or "gradient", value.loc)
@@ -188,6 +190,18 @@ def _without_arrays(function: Function, b: Builder, value: Operand, given: list[
         fill(function, home, index, param, [_dim(param, axis) for axis in range(array.ndim)])
         return NONE
     return value
+
+
+def _place_of(function: Function, array: Any) -> Place | None:
+    """Return where an array is among the arguments; None if it is made here."""
+    match array:
+        case Param() if array in function.params:
+            return (function.params.index(array),)
+        case Instr(op=ops.getitem, args=(whole, Const(value=int(number)))) if isinstance(whole.type, types.BaseTuple):
+            found = _place_of(function, whole)
+            return found and (*found, number)
+        case _:
+            return None
 
 
 def _of_shape(zeros: Instr) -> Any:

@@ -72,11 +72,13 @@ def check_barriers(function: Function, shared: Collection[Param], axes: int) -> 
         is_padding = instr.op is ops.setitem and instr.args[0] in shared and isinstance(instr.args[1], Const)
         return not is_padding and any(memory.root(each) in common - own for each in (*reads(instr), *writes(instr)))
 
+    preceding = predecessors(function)
+    leading = set(reach(barriers, preceding.__getitem__))
     for block, region in _divergent_branches(function):
         left_out = [each for each in region if each in barriers]
-        before = [each for each in function.blocks if each is block or block in reach(each.successors, _following)]
-        after = {each for barrier in left_out for each in _from(barrier)}
-        instead = [each for each in region if each not in after and not any(b in barriers for b in _from(each))]
+        before = reach([block], preceding.__getitem__)
+        after = set(reach(left_out, _following))
+        instead = [each for each in region if each not in after and each not in leading]
         if left_out and (
             any(is_seen(instr) for each in before for instr in each.instrs)
             or any(is_seen_instead(instr) for each in instead for instr in each.instrs)
@@ -87,10 +89,6 @@ def check_barriers(function: Function, shared: Collection[Param], axes: int) -> 
                 barriers[left_out[0]].loc,
                 "let all threads of a block reach each barrier, and put conditions around the code between",
             )
-
-
-def _from(block: Block) -> list[Block]:
-    return [block, *reach(block.successors, _following)]
 
 
 def _divergent_branches(function: Function) -> list[tuple[Block, list[Block]]]:

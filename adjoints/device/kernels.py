@@ -88,6 +88,14 @@ def take_threads(function: Function) -> tuple[Shared, ...]:
 
     Arrays in shared memory become parameters, after the others, and are returned. Raises DifferentiationError.
     """
+    for routine in routines_of(function):
+        if routine.is_custom:
+            raise refuse(
+                f"a call of `{routine.__name__}`, which has a rule of its own, is not supported in a kernel that is "
+                "differentiated",
+                routine.function.loc,
+                "call it by vectorize(gradient(...)), or let the kernel call its derivative",
+            )
     called = [routine for _, routine in function.calls()]
     for routine, others in cycles(routines_of(function)).items() if called else ():
         if others:

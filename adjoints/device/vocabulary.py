@@ -84,7 +84,7 @@ def _replaced(instr: Instr, where: str) -> list[Instr]:
         if isinstance(instr.type, types.Float) and not instr.keywords and (made := written_out(instr)) is not None:
             return [each for one in made for each in ([one] if one is instr else _replaced(one, where))]
         b = Builder(Block(), instr.loc, instr.origin)
-        if op in _RENAMED and not instr.keywords:
+        if op in _RENAMED and not instr.keywords and not (op is np.fmod and not isinstance(instr.type, types.Float)):
             _cast(b, instr)
             instr.op = _RENAMED[op]
             return [*b.block.instrs, instr]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numba import config, cuda, float64
 
+import zygote_py as zg
 from tests.kernels.adjoint_cases import check
 from tests.kernels.test_adjoint_kernel_cuda import elementwise, some, strided
 from zygote_py import DifferentiationError, adjoint_kernel
@@ -271,6 +272,24 @@ def returns_at_the_start_model(given):
 
 def test_threads_that_return_before_loops_with_barriers():
     check(returns_at_the_start, (2, 4), [some(8), some(8), 6], returns_at_the_start_model, rtol=1e-6)
+
+
+def with_a_rule(x):
+    return x * x
+
+
+@zg.adjoint(with_a_rule)
+def rule_for_it(x):
+    return with_a_rule(x), lambda dy: (3.0 * x * dy,)
+
+
+def test_functions_with_a_rule_of_their_own_are_refused():
+    def calls(x, out):
+        i = cuda.grid(1)
+        if i < x.size:
+            out[i] = with_a_rule(x[i])
+
+    assert "`with_a_rule`, which has a rule of its own" in str(refused(calls, some(4), some(4)))
 
 
 def test_a_maximum_of_a_sum_of_threads_is_refused_since_its_bits_vary():

@@ -256,6 +256,40 @@ def test_whole_numbers_in_functions_of_floats():
     np.testing.assert_allclose(found, n**20.0 + 1.0 / n + np.float_power(n, -n), rtol=1e-14)
 
 
+class Layer(NamedTuple):
+    weights: Any
+    bias: Any
+
+
+def through(layers, x):
+    y = x
+    for layer in layers:
+        total = layer.bias
+        for i in range(layer.weights.shape[0]):
+            total += layer.weights[i] * y
+        y = math.sin(total)
+    return y
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda"])
+def test_structures_with_arrays_as_items(target):
+    u, v, a, b = rng.normal(size=(4, 3)), rng.normal(size=(4, 2)), rng.normal(size=4), 0.3
+    over = vectorize(gradient(through), target=target, signature="(k),(),(m),(),()->(k),(),(m),(),()")
+    (first, second), dx = over((Layer(u, a), Layer(v, b)), 0.7)
+    inner = a + u.sum(1) * 0.7
+    y = np.sin(inner)
+    outer = np.cos(b + v.sum(1) * y)
+    assert type(first) is Layer
+    slope = outer * v.sum(1) * np.cos(inner)
+    np.testing.assert_allclose(first.bias, slope, rtol=1e-12)
+    np.testing.assert_allclose(first.weights, np.repeat(0.7 * slope[:, None], 3, 1), rtol=1e-12)
+    np.testing.assert_allclose(second.bias, outer, rtol=1e-12)
+    np.testing.assert_allclose(second.weights, np.repeat((y * outer)[:, None], 2, 1), rtol=1e-12)
+    np.testing.assert_allclose(dx, slope * u.sum(1), rtol=1e-12)
+    with pytest.raises(TypeError, match=r"takes 3 arguments, .* not 2, in which there are 5 numbers and arrays"):
+        vectorize(gradient(through), target=target, signature="(k),(),()->()")((Layer(u, a), Layer(v, b)), 0.7)
+
+
 class Rates(NamedTuple):
     a: float
     b: Any

@@ -43,8 +43,8 @@ def vectorize(
         One thread, all of Numba's threads (`numba.set_num_threads`), or a device; see docs/vectorize.md.
     signature : str, optional
         The dimensions that items have themselves, as in `numba.guvectorize`: "(k),()->(k),()" for a function of a
-        vector and a number whose derivative is a pair of these. The results are counted through structures, without
-        those that are None. By default all items are numbers.
+        vector and a number whose derivative is a pair of these. Arguments are counted through structures, if any has
+        such dimensions, and results are, without those that are None. By default all items are numbers.
 
     Returns
     -------

@@ -23,7 +23,7 @@ from zygote_py.compiler.prepare import result_of
 from zygote_py.compiler.request import Request
 from zygote_py.emit import CUDA, Emitted, emit
 from zygote_py.frontend import LoweredFunction
-from zygote_py.ir import Function, Type, routines_of, uses
+from zygote_py.ir import Function, Type, passes, routines_of, uses
 from zygote_py.ir.lazy_dataclass import dataclass
 
 _MODULE = "cuda"  # whose name no parameter may have
@@ -40,8 +40,9 @@ class DeviceCode:
         the number of the thread, and the number of threads; the last three only if there are records.
     hidden, frozen : tuple of Capture
         The captured variables that are passed, and those that are constants.
-    given : tuple of int
-        For each array in the result, the number of the argument whose shape it has. Where the result has None, the
+    given : tuple of tuple of int
+        For each array in the result, the number of the argument that has its shape, and, if that is a structure, the
+        parts of it that lead to the array. Where the result has None, the
         function stores in an array that it is given.
     records : tuple of Record
         The arrays of the workspace.
@@ -56,7 +57,7 @@ class DeviceCode:
     emitted: Emitted
     hidden: tuple[Capture, ...]
     frozen: tuple[Capture, ...]
-    given: tuple[int, ...]
+    given: tuple[tuple[int, ...], ...]
     records: tuple[Record, ...]
     lengths: Emitted | None
     lengths_of: tuple[int, ...]
@@ -85,6 +86,8 @@ def compile_for_device(
     record_zeros(made.joint)
     placed = place_records(made.joint)
     given = give_arrays(placed.function, count)
+    if given:
+        passes.run(placed.function, passes.CLEAN_UP)
     _use_device(placed.function)
     emitted = emit(placed.function, name=request.name, target=CUDA, options=options)
     lengths: Emitted | None = None

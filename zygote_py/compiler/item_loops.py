@@ -87,6 +87,17 @@ class ItemLoops:
             return [len(self.inputs) + place - len(self.arguments)]
         return _numbers(self.arguments[place])
 
+    def input_at(self, place: Sequence[int]) -> int:
+        """Return the number of the input that an argument is, or that the parts of a structure lead to."""
+        first, *rest = place
+        if first >= len(self.arguments):
+            (number,) = self.inputs_of(first)
+            return number
+        found: Any = self.arguments[first]
+        for number in rest:
+            found = found.parts[number]
+        return int(found)
+
     def text(self, name: str, found: Sequence[tuple[str, Type]]) -> tuple[str, dict[str, Any]]:
         """Return the text of the loops for a processor, from one index of the first axis to another.
 

@@ -160,8 +160,8 @@ class DeviceLoops(Loops):
         given = iter(self._code.given)
         return [self._shape_of(next(given), values) if getattr(kind, "ndim", 0) else () for _, kind in self._found]
 
-    def _shape_of(self, place: int, values: Sequence[Any]) -> tuple[int, ...]:
-        (number,) = self._calls.inputs_of(place)
+    def _shape_of(self, place: Sequence[int], values: Sequence[Any]) -> tuple[int, ...]:
+        number = self._calls.input_at(place)
         axes = self._calls.inputs[number].axes if number < len(self._calls.inputs) else None
         shape: tuple[int, ...] = (*values, *self.captured)[number].shape
         return shape[len(axes or ()) :]

@@ -22,7 +22,7 @@ from zygote_py.base import leaves, made, map_leaves, parts
 from zygote_py.compiler import Input, ItemLoops, Structure, outputs
 from zygote_py.ir import Type, components_of
 from zygote_py.ir.lazy_dataclass import dataclass
-from zygote_py.kernels.core_dimensions import Dimensions, shape_of
+from zygote_py.kernels.core_dimensions import Dimensions, Names, shape_of
 from zygote_py.kernels.loops import DeviceLoops, HostLoops, Loops
 from zygote_py.kernels.workspaces import dtype_of
 from zygote_py.numba_adapter.cuda import launch
@@ -154,11 +154,7 @@ class Vectorized:
         names, args = bound(self.derivative, args, kwargs)
         if taken := {"out", "stream"}.intersection(names):
             raise TypeError(f"{self._name} has a parameter `{min(taken)}`, which vectorize has too: rename it")
-        if self._dimensions is not None and len(args) != len(self._dimensions.inputs):
-            raise TypeError(
-                f"{self._name} takes {len(self._dimensions.inputs)} arguments, as its signature has it, not {len(args)}"
-            )
-        cores = None if self._dimensions is None else self._dimensions.inputs
+        cores = None if self._dimensions is None else self._cores(args, names, self._dimensions.inputs)
         found = _taken(args, names, cores, self.target == "cuda")
         sizes: dict[str, int] = {}
         if self._dimensions is not None:
@@ -166,6 +162,24 @@ class Vectorized:
             named = Dimensions(tuple(core for core in self._dimensions.inputs if core), ())
             sizes = named.sizes(shapes, [each.path for each in found if each.core])
         return args, found, _shape_of_loops(found), sizes
+
+    def _cores(self, args: Sequence[Any], names: Sequence[str], given: Sequence[Names]) -> list[Names]:
+        """Return the dimensions of each leaf of the arguments; the signature has them for leaves, or for arguments."""
+        counts = [len(list(leaves(name, arg))) for name, arg in zip(names, args, strict=True)]
+        if len(given) == sum(counts):
+            return list(given)
+        if len(given) != len(args):
+            raise TypeError(
+                f"{self._name} takes {len(given)} arguments, as its signature has it, not {len(args)}, in which there "
+                f"are {sum(counts)} numbers and arrays"
+            )
+        for name, arg, core in zip(names, args, given, strict=True):
+            if core and parts(arg) is not None:
+                raise TypeError(
+                    f"the argument `{name}` is a structure: in the signature, its dimensions are (), or all arguments "
+                    "have those of each number and array in them"
+                )
+        return [core for core, count in zip(given, counts, strict=True) for _ in range(count)]
 
     def _interpreted(
         self,
@@ -244,16 +258,12 @@ class Vectorized:
         return loops
 
 
-def _taken(
-    args: Sequence[Any], names: Sequence[str], cores: Sequence[Sequence[str]] | None, on_device: bool
-) -> list[_Leaf]:
+def _taken(args: Sequence[Any], names: Sequence[str], cores: Sequence[Names] | None, on_device: bool) -> list[_Leaf]:
     """Return the leaves of the arguments, as arrays. Numbers of Python become floats like those of the arrays."""
     found: list[_Leaf] = []
-    for number, (arg, name) in enumerate(zip(args, names, strict=True)):
-        core = len(cores[number]) if cores is not None else 0
-        if core and parts(arg) is not None:
-            raise TypeError(f"the argument `{name}` is a structure: in the signature, its dimensions are ()")
+    for arg, name in zip(args, names, strict=True):
         for path, value in leaves(name, arg):
+            core = len(cores[len(found)]) if cores is not None else 0
             is_on_device = on_device and launch.is_device_array(value)
             if is_on_device:
                 value = launch.on_device(value)

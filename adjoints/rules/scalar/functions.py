@@ -1,6 +1,6 @@
 """The rules of the elementary and special functions of `math` and NumPy.
 
-    rule(math.sin, np.sin, ops.fast_sin, x="cos(x) * dy")
+    rule(math.sin, np.sin, x="cos(x) * dy")
 
 The forms are chosen to neither cancel nor overflow where the derivative itself does not; docs/kinks.md lists their
 values at poles and branch points.

@@ -12,13 +12,10 @@ from __future__ import annotations
 
 import enum
 import re
-import signal
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -28,6 +25,7 @@ import zygote_py as zg
 from tests.kernels.random_kernels.case import EXTREMES, Case, load
 from tests.kernels.random_kernels.races import Log, addresses
 from tests.kernels.random_kernels.simulator import ORDERS, threads_in
+from tests.random_programs.check import time_limit
 
 STEP, SMALLER_STEPS = 2e-4, (2.3e-5, 3e-6)
 TOLERANCE, SINGLE_TOLERANCE = 1e-6, 2e-3
@@ -66,27 +64,9 @@ class _WrongError(Exception):
     pass
 
 
-class _TimeoutError(Exception):
-    pass
-
-
-@contextmanager
-def _time_limit(seconds: float) -> Iterator[None]:
-    def stop(signum: int, frame: FrameType | None) -> None:
-        raise _TimeoutError(f"no end after {seconds} s")
-
-    before = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
-
-
 def check(case: Case, seed: int = 0, make_adjoint: Callable[[Any], Any] | None = None) -> Outcome:
     """Run a kernel and its adjoint on random arguments. `make_adjoint` is `zg.adjoint_kernel` unless it is given."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"), _time_limit(SECONDS):
+    with warnings.catch_warnings(), np.errstate(all="ignore"), time_limit(SECONDS):
         warnings.simplefilter("ignore")
         try:
             _check(case, seed, make_adjoint or zg.adjoint_kernel)
