@@ -101,7 +101,7 @@ def test_gradients_of_arrays_are_stored_where_the_caller_wants_them():
         return s
 
     code = text(f, F8[::1], F8)
-    assert code.given == (0,)
+    assert code.given == ((0,),)
     assert body(code)[0] == "def f_gradient(w, x, dw):"
     assert body(code)[-1].strip() == "return None, dx"
     assert "zeros" not in code.emitted.source
