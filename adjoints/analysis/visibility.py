@@ -113,6 +113,9 @@ class Visibility:
         return self._accesses.is_full(index, array, axis)
 
     def _replaces(self, store: Definition, other: Definition, lenient: bool) -> bool:
+        assert isinstance(store.value, Instr)
+        if self._memory.is_made_after(store.array, store.value, other.value):
+            return False
         a, b = store.access, other.access
         if a is None or b is None or len(a) != len(b):
             return not lenient

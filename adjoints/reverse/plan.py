@@ -69,6 +69,7 @@ class Demand:
 
 # Costs are in hundredths of that of storing and loading a float64 in the innermost loop.
 _STORE = 100
+_REFERENCE = 900  # to an array, which stays alive
 _PER_DEPTH = 10
 _INFINITE = 2**30
 _LARGEST = 2**24
@@ -241,7 +242,9 @@ class Plan:
         if isinstance(type, types.BaseTuple) and not self._can_recompute(node):  # rather the items that are needed
             return min((len(type) + 1) * _LARGEST, _INFINITE // 2)
         if not isinstance(type, types.Number | types.Boolean):
-            return _INFINITE if self._can_recompute(node) and not self._is_of_kept_tuple(node) else _LARGEST
+            if self._can_recompute(node) and not self._is_of_kept_tuple(node):
+                return _INFINITE
+            return _weighed(_REFERENCE, node) if isinstance(type, types.Array) else _LARGEST
         return _weighed(_STORE if isinstance(type, types.Number) else _STORE // 4, node)
 
     def _is_of_kept_tuple(self, node: Demand) -> bool:

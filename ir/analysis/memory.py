@@ -30,6 +30,7 @@ from numba import types
 
 from zygote_py.ir import ops
 from zygote_py.ir.analysis.dataflow import reach
+from zygote_py.ir.analysis.loops import Loop, LoopNest, loop_nest
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Phi, Routine, Type, Value
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.ops import Effect, Role
@@ -154,11 +155,16 @@ def bases(operand: Operand, ends: Collection[Value] = ()) -> set[Operand]:
     """Return the values that an array may be, or be a view of, on any path; the `ends` are not followed further."""
 
     def origins(each: Operand) -> tuple[Operand, ...]:
-        if isinstance(each, Phi) and each not in ends:
-            return each.args
-        return each.args[:1] if isinstance(each, Instr) and is_view(each) else ()
+        return () if each in ends else _origins(each)
 
     return {each for each in reach([operand], origins) if not origins(each)}
+
+
+def _origins(value: Operand) -> tuple[Operand, ...]:
+    """Return the values of which an array is one or a view."""
+    if isinstance(value, Phi):
+        return value.args
+    return value.args[:1] if isinstance(value, Instr) and is_view(value) else ()
 
 
 class Memory:
@@ -210,6 +216,8 @@ class Memory:
                             root = self._find(target)
                             self._writers.setdefault(root, []).append(instr)
                             self._written.setdefault(root, {}).setdefault(block, []).append(index)
+        handed_on = (value for value in self._place if isinstance(value, Phi) and has_memory(value.type))
+        self._nest = loop_nest(function) if any(self._find(value) in self._written for value in handed_on) else None
 
     def root(self, operand: Operand) -> Value | None:
         """Return the root of the memory that a value may reach; None if it has no memory."""
@@ -262,12 +270,37 @@ class Memory:
     ) -> bool:
         """Return whether the memory `instr` reads (or `targets` reach) may be overwritten after it, in the same object.
 
-        A loop that allocates a new array in each iteration writes to a different array each time. Writes after control
-        has reached one of the blocks in `before` do not count.
+        A loop that allocates a new array in each iteration writes to a different array each time, and never to one that
+        an earlier iteration has handed on. Writes after control has reached one of the blocks in `before` do not count.
         """
         return any(
             self._written_after(instr, target, before) for target in (reads(instr) if targets is None else targets)
         )
+
+    def is_made_after(self, array: Operand, write: Instr, earlier: Value) -> bool:
+        """Return whether the array that `write` writes to is always made after `earlier` was computed."""
+        if self._nest is None:
+            return False
+        block, place = self._where(write)
+        assert block is not None
+        return any(
+            all(isinstance(base, Instr) and is_fresh(base) for base in self._bases_in(loop, array))
+            and not self._is_in_its_round(loop, block, place, *self._where(earlier))
+            for loop in self._nest.around(block)
+        )
+
+    def _is_in_its_round(self, loop: Loop, block: Block, place: int, first: Block | None, start: int) -> bool:
+        """Return whether a round of a loop may go on from one point to another, which is in the loop."""
+        if first is None or first not in loop:
+            return False
+        if first is block and start < place:
+            return True
+
+
+        def onward(block: Block) -> list[Block]:
+            return [each for each in self._successors[block] if each in loop and each is not loop.header]
+
+        return block in reach(onward(first), onward)
 
     @contextmanager
     def order_of(self, block: Block) -> Iterator[Order]:
@@ -312,10 +345,13 @@ class Memory:
         home, made = (None, 0) if fresh is None else self._where(fresh)
         block, start = self._where(instr)
         assert block is not None
+        loops = self._older_than_a_round(block, target)
         pending, seen = [(block, start)], set(before)
         while pending:
             block, start = pending.pop()
             places = written.get(block, ())
+            if loops and places:
+                places = [place for place in places if not self._is_of_its_round(block, place, root, loops)]
             first = bisect_right(places, start)
             remade = block is home and made > start
             if first < len(places) and not (remade and made < places[first]):
@@ -325,6 +361,39 @@ class Memory:
                 seen.update(following)
                 pending += [(each, -1) for each in following]
         return False
+
+    def _older_than_a_round(self, block: Block, target: Operand) -> list[Loop]:
+        """Return the loops around a block of which each round finds the array made that `target` is then."""
+        if self._nest is None:
+            return []
+        return [loop for loop in self._nest.around(block) if self._bases_in(loop, target) == {None}]
+
+    def _is_of_its_round(self, block: Block, place: int, root: Value, loops: Sequence[Loop]) -> bool:
+        """Return whether an instruction writes only to arrays that the round of one of the loops it is in has made."""
+        writer = self._values[block][place]
+        assert isinstance(writer, Instr)
+        written = [target for target in writes(writer) if self.root(target) is root]
+        return any(
+            block in loop
+            and all(
+                isinstance(base, Instr) and is_fresh(base) for target in written for base in self._bases_in(loop, target)
+            )
+            for loop in loops
+        )
+
+    def _bases_in(self, loop: Loop, target: Operand) -> set[Operand | None]:
+        """Return what an array may be, or be a view of, as a round of a loop makes it; None stands for what it finds
+        made: outside of the loop or in a round before.
+        """
+
+        def is_found(each: Operand) -> bool:
+            block = self._where(each)[0] if isinstance(each, Value) else None
+            return block is None or block not in loop or (isinstance(each, Phi) and block is loop.header)
+
+        def origins(each: Operand) -> tuple[Operand, ...]:
+            return () if is_found(each) else _origins(each)
+
+        return {None if is_found(each) else each for each in reach([target], origins) if not origins(each)}
 
     def _fresh(self, target: Operand) -> Value | None:
         """Return the instruction that created `target`, if its root stands only for the latest result of that."""

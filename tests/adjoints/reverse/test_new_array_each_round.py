@@ -1,0 +1,266 @@
+"""Loops whose rounds make new arrays: of the old ones only references are kept; and loops for which that is wrong."""
+
+import numpy as np
+import pytest
+
+from tests.checking.slopes import differences
+from zygote_py import gradient, value_and_gradient
+
+pytestmark = pytest.mark.interpreted
+
+U = np.array([0.9, -0.7, 0.4, 1.2, 0.3, 0.8])
+
+
+def diffused(u, k):
+    """Each round reads the array of the round before and makes one."""
+    for _ in range(4):
+        new = u.copy()
+        for i in range(1, len(u) - 1):
+            new[i] = u[i] + 0.2 * k[i] * (u[i + 1] - u[i]) * (u[i] - u[i - 1])
+        u = new
+    return np.sum(u**2)
+
+
+def two_buffers(u, k):
+    u = u.copy()
+    new = np.zeros_like(u)
+    for _ in range(4):
+        for i in range(1, len(u) - 1):
+            new[i] = u[i] + 0.2 * k[i] * (u[i + 1] - u[i]) * (u[i] - u[i - 1])
+        u, new = new, u
+    return np.sum(u**2)
+
+
+def boundary_in_place(u, k):
+    """Each round writes to the new array of the round before."""
+    for t in range(4):
+        if t > 0:
+            u[0] = u[1] * u[2]
+        new = np.zeros_like(u)
+        for i in range(len(u)):
+            new[i] = np.sin(u[i]) * k[i] + u[i - 1] * u[i]
+        u = new
+    return np.sum(u**2)
+
+
+def after_the_read(u, k):
+    for _ in range(3):
+        new = np.zeros_like(u)
+        for i in range(len(u)):
+            new[i] = u[i] * u[i] * k[i]
+            u[i] = 0.5
+        for i in range(len(u)):
+            new[i] += u[i - 1] * new[i]
+        u = new
+    return np.sum(u**2)
+
+
+def sometimes_new(u, k):
+    """An array that two rounds hold, the second of which writes to it."""
+    u = u.copy()
+    for t in range(5):
+        new = u * k + 0.1
+        for i in range(len(u)):
+            new[i] += u[i] * u[i]
+        if t % 2 == 0:
+            u = new
+        else:
+            u[1] = u[2] * u[3]
+    return np.sum(u**3)
+
+
+def through_a_list(u, k):
+    """A list hands the array of a round on to the next, which writes to it."""
+    states = [u.copy()]
+    for t in range(4):
+        old = states[len(states) - 1]
+        new = np.zeros_like(u)
+        for i in range(len(u)):
+            new[i] = old[i] * old[i - 1] * k[i]
+        states[t][2] = 0.3 * new[1]
+        states.append(new)
+    s = 0.0
+    for state in states:
+        s += np.sum(state**2)
+    return s
+
+
+def a_view_is_handed_on(u, k):
+    for _ in range(3):
+        new = np.zeros(len(u) + 1)
+        for i in range(len(u)):
+            new[i + 1] = u[i] * u[i] * k[i]
+        u = new[1:]
+        new[2] += 1.5 * new[1] * new[3]
+    return np.sum(u**2)
+
+
+def two_rounds_ago(u, k):
+    """The wave equation: each round reads the arrays of two rounds before."""
+    before = u.copy()
+    u = u * k
+    for _ in range(4):
+        new = np.zeros_like(u)
+        for i in range(1, len(u) - 1):
+            new[i] = 2.0 * u[i] - before[i] + 0.3 * k[i] * (u[i + 1] - 2.0 * u[i] + u[i - 1]) * u[i]
+        before, u = u, new
+    return np.sum(u**2) + np.sum(before**3)
+
+
+def two_rounds_ago_in_place(u, k):
+    before = u.copy()
+    u = u * k
+    for _ in range(4):
+        new = np.zeros_like(u)
+        for i in range(1, len(u) - 1):
+            new[i] = 2.0 * u[i] * before[i] + k[i] * u[i + 1] * u[i - 1]
+        before[1] = new[2] * k[0]
+        before, u = u, new
+    return np.sum(u**2) + np.sum(before**3)
+
+
+def two_loops(u, k):
+    """The outer loop begins with the same array each time, and writes to it last."""
+    start = u.copy()
+    s = 0.0
+    for e in range(3):
+        u = start
+        for _ in range(e):
+            new = np.zeros_like(u)
+            for i in range(len(u)):
+                new[i] = u[i] * u[i - 1] * k[i] + 0.1
+            u = new
+        s += np.sum(u**3)
+        u[1] = u[0] * u[2]
+        start[3] += 0.5 * start[4]
+    return s
+
+
+def the_first_is_written_in_the_loop(u, k):
+    first = u.copy()
+    u = first
+    s = 0.0
+    for t in range(4):
+        new = np.zeros_like(u)
+        for i in range(len(u)):
+            new[i] = u[i] * u[i - 1] * k[i] + 0.1
+        first[t] = new[t] * k[1]
+        s += np.sum(first * k)
+        u = new
+    return np.sum(u**3) + s
+
+
+def the_first_is_written_afterwards(u, k):
+    first = u.copy()
+    u = first
+    for _ in range(3):
+        new = np.zeros_like(u)
+        for i in range(len(u)):
+            new[i] = u[i] * u[i - 1] * k[i] + 0.1
+        u = new
+    first[2] = u[1] * u[1]
+    return np.sum(u**3) + np.sum(first**2)
+
+
+def the_last_is_written_afterwards(u, k, rounds):
+    """Without a round it is the argument itself."""
+    for _ in range(rounds):
+        new = np.zeros_like(u)
+        for i in range(len(u)):
+            new[i] = u[i] * u[i - 1] * k[i] + 0.1
+        u = new
+    u[2] = u[1] * u[1]
+    return np.sum(u**3)
+
+
+def left_early(u, k):
+    for t in range(6):
+        new = np.zeros_like(u)
+        for i in range(len(u)):
+            new[i] = u[i] * u[i - 1] * k[i] + 0.3
+        if np.sum(new) > 1.4 and t > 1:
+            break
+        u = new
+    return np.sum(u**3)
+
+
+def other_lengths(u, k):
+    """Each round makes a shorter array."""
+    for _ in range(3):
+        new = np.zeros(len(u) - 1)
+        for i in range(len(new)):
+            new[i] = u[i] * u[i + 1] * k[i]
+        u = new
+    return np.sum(u**2)
+
+
+def in_matrices(u, k):
+    a = np.outer(u, k)
+    for _ in range(3):
+        new = np.empty_like(a)
+        for i in range(a.shape[0]):
+            for j in range(a.shape[1]):
+                new[i, j] = np.cos(a[i, j]) * a[j, i]
+        a = new
+    return np.sum(a**2)
+
+
+def used_in_the_round(u, k):
+    """The new array counts in its round as well."""
+    s = 0.0
+    for _ in range(4):
+        new = np.zeros_like(u)
+        for i in range(len(u)):
+            new[i] = u[i] * u[i - 1] * k[i] + 0.1
+        s += np.sum(new**3)
+        new[1] = new[2] * u[3]
+        u = new
+    return np.sum(u**2) + s
+
+
+def after_no_round(u, k):
+    return the_last_is_written_afterwards(u, k, 0)
+
+
+def after_three_rounds(u, k):
+    return the_last_is_written_afterwards(u, k, 3)
+
+
+PROGRAMS = [
+    diffused,
+    two_buffers,
+    boundary_in_place,
+    after_the_read,
+    sometimes_new,
+    through_a_list,
+    a_view_is_handed_on,
+    two_rounds_ago,
+    two_rounds_ago_in_place,
+    two_loops,
+    the_first_is_written_in_the_loop,
+    the_first_is_written_afterwards,
+    after_no_round,
+    after_three_rounds,
+    left_early,
+    other_lengths,
+    in_matrices,
+    used_in_the_round,
+]
+
+
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_gradients(f):
+    k = np.linspace(0.7, 1.3, len(U))
+    expected = differences(f, U, k)[0]
+    left, given = U.copy(), U.copy()
+    value = f(left, k)
+    found, slopes = value_and_gradient(f, wrt=(0, 1), mode="reverse")(given, k.copy())
+    assert found == pytest.approx(value, rel=1e-14)
+    np.testing.assert_allclose(np.concatenate(slopes), expected, rtol=2e-8, atol=1e-8)
+    np.testing.assert_array_equal(given, left)
+
+
+def test_references_are_kept_where_rounds_make_new_arrays():
+    source = gradient(diffused, wrt=(0, 1)).source(U, U)
+    assert "_record" not in source
+    assert "u[" in source.partition("pop()")[2]
