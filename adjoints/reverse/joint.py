@@ -22,12 +22,14 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.reverse.alphas import Alphas, Sweeps
 from zygote_py.adjoints.reverse.fused.fused_reverse import Given, ImmediateLoops, without
-from zygote_py.adjoints.reverse.plan import Plan
-from zygote_py.adjoints.reverse.rewinding import Rewinding, Write
 from zygote_py.adjoints.reverse.split import Halves, split
-from zygote_py.adjoints.reverse.trip_counts import INDEX, Trip, trip_of
+from zygote_py.adjoints.reverse.stored.alphas import Alphas, Sweeps
+from zygote_py.adjoints.reverse.stored.late_shadows import LateShadow, LateShadows
+from zygote_py.adjoints.reverse.stored.plan import Plan
+from zygote_py.adjoints.reverse.stored.reversed_loops import reversed_loops
+from zygote_py.adjoints.reverse.stored.rewinding import Rewinding, Write
+from zygote_py.adjoints.reverse.stored.trip_counts import INDEX, Trip, trip_of
 from zygote_py.ir import (
     NONE,
     Alpha,
@@ -164,13 +166,18 @@ class _Join:
         self.joint.blocks = [*forward.blocks, *reverse.blocks]
         if immediate:
             self.joint.blocks = reverse_postorder(self.joint)
+        headers = [header for header, question in questions.items() if self._is_latch(question)]
+        self.reversed = reversed_loops(self.joint, self.nest, self.mirrored, headers)
+        self._make_late()
         self._start_slots(last)
         self._read_totals(totals)
         index = self._count_down(questions)
         mirrors = {block: reverse for reverse, block in self.mirrored.items()}
         own = [root for root in self.active if self.covering is None or not self.memory.seen_outside(root)]
         self.rewinding = Rewinding(forward, self.nest, self.memory, own, mirrors)
-        plan = Plan(self.nest, self.home, frozenset(self.lifted.values()), self.memory, immediate, self.rewinding)
+        plan = Plan(
+            self.nest, self.home, frozenset(self.lifted.values()), self.memory, immediate, self.rewinding, self.late
+        )
         sweeps = Sweeps(
             self.nest,
             self.trips,
@@ -188,6 +195,7 @@ class _Join:
         olds = self._keep_old(plan, self.alphas.rewound())
         self.alphas.place()
         self._substitute(answers)
+        self._hand_on_late()
         self._put_back(olds)
         return value, last
 
@@ -300,6 +308,28 @@ class _Join:
             answers[reverse] = (flag, False)
         return answers
 
+    def _make_late(self) -> None:
+        """Find the shadows that the reverse sweep makes."""
+        self.late: dict[Phi, LateShadow] = {}
+        if self.covering is not None:
+            return  # the threads of a device are given their shadows
+        shadows = {self.forward.values[array]: self.forward.values[shadow] for array, shadow in self.shadows.items()}
+        finder = LateShadows(self.joint.blocks, self.mirrored, self.nest, self.memory, shadows)
+        self.late = finder.find([self.trips[loop] for loop, reverse in self.reversed.items() if reverse.is_left_here])
+        for late in self.late.values():
+            for made, block in ((late.begun, late.trip.first), (late.end, late.after)):
+                self.home |= dict.fromkeys((made, *made.args), block)
+
+    def _hand_on_late(self) -> None:
+        """Hand late shadows from round to round of the reversed loops, and add up what is left of the first round."""
+        for late in self.late.values():
+            reverse = self.reversed[late.trip.loop]
+            handed_on = ((late.begun, reverse.latch), (late.end, reverse.before))
+            late.taken.incoming = {block: self._value(made, block) for made, block in handed_on}
+            reverse.header.phis.append(late.taken)
+            added = Instr(ops.accumulate, (self._value(late.start, reverse.after), late.taken), types.none)
+            reverse.after.instrs.insert(self.alphas.preludes(reverse.after), added)
+
     def _start_slots(self, last: Block) -> None:
         """Start the SSA construction that passes final values of the forward sweep to the reverse sweep."""
         self.ssa = SSABuilder(self.joint)
@@ -359,25 +389,18 @@ class _Join:
         """Add the counter of each reversed loop; the block before it will set it to the trip count less one."""
         self.starts: list[tuple[Phi, Block, Trip]] = []
         index: dict[Loop, Operand] = {}
-        preds = predecessors(self.joint)
-        for reverse, question in questions.items():
-            if not self._is_latch(question):
-                continue
-            loop = self.nest.innermost(self.mirrored[reverse])
-            assert loop is not None
-            trip = self.trips[loop]
+        for loop, reverse in self.reversed.items():
+            trip, header, branch = self.trips[loop], reverse.header, reverse.header.terminator
             counter = Phi(INDEX, trip.index_hint)
-            (inside,) = (pred for pred in preds[reverse] if self.mirrored[pred] in loop)
-            (outside,) = (pred for pred in preds[reverse] if pred is not inside)
             down = Instr(operator.sub, (counter, Const(1, INDEX)), INDEX, counter.hint)
-            inside.instrs.append(down)
-            counter.incoming = {inside: down}
-            reverse.phis.append(counter)
+            reverse.latch.instrs.append(down)
+            counter.incoming = {reverse.latch: down}
+            header.phis.append(counter)
             goes_on = Instr(operator.ge, (counter, Const(0, INDEX)), types.boolean, "c")
-            reverse.instrs[reverse.instrs.index(question)] = goes_on
-            assert isinstance(reverse.terminator, Branch)
-            reverse.terminator.condition = goes_on
-            self.starts.append((counter, outside, trip))
+            header.instrs[header.instrs.index(questions[header])] = goes_on
+            assert isinstance(branch, Branch)
+            branch.condition = goes_on
+            self.starts.append((counter, reverse.before, trip))
             index[loop] = counter
         return index
 
@@ -395,6 +418,10 @@ class _Join:
             self._demand_one(condition, block)
         for _, before, trip in self.starts:
             self._demand_one(trip.count, before)
+        for late in self.late.values():
+            loop = self.reversed[late.trip.loop]
+            for operand, block in ((late.begun, loop.latch), (late.end, loop.before), (late.start, loop.after)):
+                self._demand_one(operand, block)
 
     def _demand_all(self, operands: tuple[Operand, ...], block: Block) -> None:
         for operand in operands:

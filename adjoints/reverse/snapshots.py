@@ -4,7 +4,7 @@
     setitem %x, 0.0, 0                  ->      %y = np.dot %a, %x : f64[:]
                                                 setitem %x, 0.0, 0
 
-Single elements need no copy: an element that was read is saved as a number, if necessary (see `plan.py`).
+Single elements need no copy: an element that was read is saved as a number, if necessary (see `stored/plan.py`).
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from numba import types
 
 from zygote_py.ir import ops
 from zygote_py.ir.analysis.dataflow import reach
-from zygote_py.ir.analysis.loops import Loop, LoopNest, loop_nest
+from zygote_py.ir.analysis.loops import Loop, loop_nest
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Phi, Routine, Type, Value
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.ops import Effect, Role
@@ -277,6 +277,10 @@ class Memory:
             self._written_after(instr, target, before) for target in (reads(instr) if targets is None else targets)
         )
 
+    def is_of_its_round(self, loop: Loop, array: Operand) -> bool:
+        """Return whether an array, or what it is a view of, has been made in the same round of a loop."""
+        return all(isinstance(base, Instr) and is_fresh(base) for base in self._bases_in(loop, array))
+
     def is_made_after(self, array: Operand, write: Instr, earlier: Value) -> bool:
         """Return whether the array that `write` writes to is always made after `earlier` was computed."""
         if self._nest is None:
@@ -284,8 +288,7 @@ class Memory:
         block, place = self._where(write)
         assert block is not None
         return any(
-            all(isinstance(base, Instr) and is_fresh(base) for base in self._bases_in(loop, array))
-            and not self._is_in_its_round(loop, block, place, *self._where(earlier))
+            self.is_of_its_round(loop, array) and not self._is_in_its_round(loop, block, place, *self._where(earlier))
             for loop in self._nest.around(block)
         )
 
@@ -295,7 +298,6 @@ class Memory:
             return False
         if first is block and start < place:
             return True
-
 
         def onward(block: Block) -> list[Block]:
             return [each for each in self._successors[block] if each in loop and each is not loop.header]
@@ -373,13 +375,7 @@ class Memory:
         writer = self._values[block][place]
         assert isinstance(writer, Instr)
         written = [target for target in writes(writer) if self.root(target) is root]
-        return any(
-            block in loop
-            and all(
-                isinstance(base, Instr) and is_fresh(base) for target in written for base in self._bases_in(loop, target)
-            )
-            for loop in loops
-        )
+        return any(block in loop and all(self.is_of_its_round(loop, target) for target in written) for loop in loops)
 
     def _bases_in(self, loop: Loop, target: Operand) -> set[Operand | None]:
         """Return what an array may be, or be a view of, as a round of a loop makes it; None stands for what it finds

@@ -225,7 +225,7 @@ FAULTS = (
     ),
     fault(
         "elements that may be overwritten are read again in the reverse sweep",
-        "adjoints/reverse/plan.py",
+        "adjoints/reverse/stored/plan.py",
         "                what is ops.Effect.READ and not self._memory.may_be_written_after(instr, None, before)\n",
         "                what is ops.Effect.READ\n",
         "language/test_traps",
@@ -233,7 +233,7 @@ FAULTS = (
     ),
     fault(
         "counters that go down are recomputed as if they went up",
-        "adjoints/reverse/alphas.py",
+        "adjoints/reverse/stored/alphas.py",
         "return self._prelude(block, operator.add if step > 0 else operator.sub, (first, offset), INDEX, phi.hint)",
         "return self._prelude(block, operator.add, (first, offset), INDEX, phi.hint)",
         "language/test_control_flow",

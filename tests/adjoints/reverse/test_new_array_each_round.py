@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.checking.slopes import differences
-from zygote_py import gradient, value_and_gradient
+from zygote_py import gradient, hessian, pullback, value_and_gradient
 
 pytestmark = pytest.mark.interpreted
 
@@ -218,6 +218,131 @@ def used_in_the_round(u, k):
     return np.sum(u**2) + s
 
 
+def through_both_loops(u, k):
+    """The inner loop goes on with what the outer loop's round before has ended with."""
+    s = 0.0
+    for e in range(3):
+        for _ in range(e):
+            new = np.zeros_like(u)
+            for i in range(len(u)):
+                new[i] = u[i] * u[i - 1] * k[i] + 0.3
+            u = new
+        s += np.sum(u**3) * k[e]
+    return s + np.sum(u**2)
+
+
+def through_both_loops_in_place(u, k):
+    for e in range(3):
+        for _ in range(2):
+            new = np.zeros_like(u)
+            for i in range(len(u)):
+                new[i] = u[i] * u[i - 1] * k[i] + 0.3
+            u = new
+        u[e] = k[e] * u[e + 1]
+    return np.sum(u**2)
+
+
+def begun_anew(u, k):
+    """Each round of the outer loop makes the array that the inner loop begins with."""
+    s = 0.0
+    for e in range(3):
+        v = u * k[e]
+        for _ in range(e + 1):
+            new = np.zeros_like(v)
+            for i in range(len(v)):
+                new[i] = v[i] * v[i - 1] * k[i] + 0.3
+            v = new
+        for i in range(len(v)):
+            s += v[i] * v[i] * v[i]
+    return s
+
+
+def by_the_data(u, k):
+    t = 0
+    while np.sum(np.abs(u)) < 30.0 and t < 20:
+        new = np.zeros_like(u)
+        for i in range(len(u)):
+            new[i] = u[i] + 0.3 * u[i] * u[i - 1] * k[i] + 0.3
+        u = new
+        t += 1
+    return np.sum(u**2) * t
+
+
+def views_of_rows(u, k):
+    a = np.outer(u, k)
+    for _ in range(3):
+        new = np.zeros_like(a)
+        for i in range(a.shape[0]):
+            row, above = a[i], a[i - 1]
+            made = new[i]
+            for j in range(a.shape[1]):
+                made[j] = np.sin(row[j]) * above[j] * k[j]
+        a = new
+    return np.sum(a[1] ** 2) + np.sum(a[2])
+
+
+def whole_arrays(u, k):
+    for t in range(4):
+        u = np.sin(u) * k + u[::-1] * t
+    return np.sum(u**2)
+
+
+def products(u, k):
+    a = np.outer(k, k) * 0.3
+    for _ in range(3):
+        u = np.tanh(a @ u) + 0.1 * u
+    return np.sum(u**2)
+
+
+def in_branches(u, k):
+    for t in range(4):
+        if t % 2 == 0:
+            new = np.zeros_like(u)
+            for i in range(len(u)):
+                new[i] = u[i] * u[i - 1] * k[i] + 0.3
+        else:
+            new = u * u * k
+        u = new
+    return np.sum(u**2)
+
+
+def two_arrays_handed_on(u, k):
+    v = k * 1.5
+    for _ in range(3):
+        new_u = np.zeros_like(u)
+        new_v = np.zeros_like(v)
+        for i in range(len(u)):
+            new_u[i] = u[i] * v[i - 1] + 0.2 * k[i]
+            new_v[i] = v[i] * u[i - 1] * k[i]
+        u, v = new_v, new_u
+    return np.sum(u**2) + np.sum(v**3)
+
+
+def the_same_array_twice(u, k):
+    v = u
+    for _ in range(3):
+        new = np.zeros_like(u)
+        for i in range(len(u)):
+            new[i] = u[i] * v[i - 1] * k[i] + 0.3
+        u = new
+        v = new
+    return np.sum(u**2) + np.sum(v**3)
+
+
+def kept_in_a_list(u, k):
+    states = [u]
+    for _ in range(3):
+        new = np.zeros_like(u)
+        for i in range(len(u)):
+            new[i] = u[i] * u[i - 1] * k[i] + 0.3
+        states.append(new)
+        u = new
+    s = 0.0
+    for state in states:
+        s += np.sum(state**2) * k[1]
+    return s + np.sum(u**3)
+
+
 def after_no_round(u, k):
     return the_last_is_written_afterwards(u, k, 0)
 
@@ -245,6 +370,17 @@ PROGRAMS = [
     other_lengths,
     in_matrices,
     used_in_the_round,
+    through_both_loops,
+    through_both_loops_in_place,
+    begun_anew,
+    by_the_data,
+    views_of_rows,
+    whole_arrays,
+    products,
+    in_branches,
+    two_arrays_handed_on,
+    the_same_array_twice,
+    kept_in_a_list,
 ]
 
 
@@ -258,6 +394,28 @@ def test_gradients(f):
     assert found == pytest.approx(value, rel=1e-14)
     np.testing.assert_allclose(np.concatenate(slopes), expected, rtol=2e-8, atol=1e-8)
     np.testing.assert_array_equal(given, left)
+
+
+@pytest.mark.parametrize("f", [diffused, begun_anew, through_both_loops, the_first_is_written_in_the_loop, products])
+def test_other_derivatives(f):
+    k = np.linspace(0.7, 1.3, len(U))
+    expected = differences(f, U, k)[0]
+    value, back = pullback(f, U.copy(), k)
+    assert value == pytest.approx(f(U, k), rel=1e-14)
+    np.testing.assert_allclose(np.concatenate(back(1.0)), expected, rtol=2e-8, atol=1e-8)
+    np.testing.assert_allclose(np.concatenate(back(2.0)), 2.0 * expected, rtol=2e-8, atol=1e-8)
+    slope = gradient(f, wrt=(0, 1), mode="reverse")
+    second = differences(lambda u, k: np.concatenate(slope(u, k)), U, k)
+    found = hessian(f, wrt=(0, 1))(U.copy(), k)
+    np.testing.assert_allclose(np.block([list(row) for row in found]), second, rtol=1e-6, atol=1e-6)
+
+
+def test_shadows_are_made_by_the_reverse_sweep():
+    source = gradient(diffused, wrt=(0, 1)).source(U, U)
+    forward, reverse = source.split("u_stack.append(u)")
+    assert "dnew" not in forward
+    assert "dnew = du" in reverse
+    assert "np.zeros(" in reverse
 
 
 def test_references_are_kept_where_rounds_make_new_arrays():

@@ -1,8 +1,10 @@
-"""Loops over `range(...)` whose step is 1 or -1, lowered with two words on the stack.
+"""Loops over `range(...)` whose step is 1 or -1, lowered with one or two words on the stack.
 
 Numba makes structures of the range, of its iterator and of each item, on the stack, and branches that depend on the
 sign of the step. LLVM removes them again, in a time that grows with the square of the number of loops in a function.
-What is computed is the same: how many items there are, then each item from the one before.
+What is computed is the same: how many items there are, then each item from the one before. Where a bound is a constant,
+so that the number of items cannot overflow, each item is compared with the end instead. LLVM sees then that an index
+which counts down to 0 is never negative.
 """
 
 from __future__ import annotations
@@ -86,20 +88,24 @@ class RangeLoops:
             return False
         if call.kws or call.vararg or self._typeof(name) != types.range_state64_type:
             return False
-        return len(call.args) < 3 or self._last(call) in (1, -1)
+        return len(call.args) < 3 or self._literal(call.args[2]) in (1, -1)
 
-    def _range(self, lowering: Any, call: Any) -> tuple[Any, Any, int]:
+    def _range(self, lowering: Any, call: Any) -> tuple[Any, Any, int, bool]:
+        """Return start, end and step, and whether items can be compared with the end."""
         context, builder = lowering.context, lowering.builder
         bounds = [
             context.cast(builder, lowering.loadvar(each.name), self._typeof(each.name), types.int64)
             for each in call.args[:2]
         ]
         start = bounds[0] if len(bounds) == 2 else context.get_constant(types.int64, 0)
-        return start, bounds[-1], -1 if len(call.args) == 3 and self._last(call) == -1 else 1
+        is_down = len(call.args) == 3 and self._literal(call.args[2]) == -1
+        fixed = 0 if len(call.args) == 1 else self._literal(call.args[1 if is_down else 0])
+        is_exact = isinstance(fixed, int) and (fixed < 0 if is_down else fixed >= 0)
+        return start, bounds[-1], -1 if is_down else 1, is_exact
 
-    def _last(self, call: Any) -> object:
-        """Return the last argument of a call, if it is a constant."""
-        kind = self._typeof(call.args[-1].name)
+    def _literal(self, argument: Any) -> object:
+        """Return the value of an argument, if it is a constant."""
+        kind = self._typeof(argument.name)
         return kind.literal_value if isinstance(kind, types.IntegerLiteral) else None
 
 
@@ -109,21 +115,25 @@ def _part_of(value: Any, roles: Mapping[str, object]) -> int | None:
     return _PARTS[value.op] if is_part else None
 
 
-def _iterator(builder: Any, start: Any, stop: Any, step: int) -> tuple[Any, Any, Any]:
-    """Return the addresses of the next item and of the number of items left, and the step."""
-    zero = start.type(0)
-    span = builder.sub(stop, start) if step == 1 else builder.sub(start, stop)
-    count = builder.select(builder.icmp_signed(">", span, zero), span, zero)
+def _iterator(builder: Any, start: Any, stop: Any, step: int, is_exact: bool) -> tuple[Any, Any, Any, int]:
+    """Return the addresses of the next item and of the number of items left, or None, and the end and the step."""
     with builder.goto_entry_block():
-        item, left = builder.alloca(start.type), builder.alloca(start.type)
+        item, left = builder.alloca(start.type), None if is_exact else builder.alloca(start.type)
     builder.store(start, item)
-    builder.store(count, left)
-    return item, left, start.type(step)
+    if left is not None:
+        zero = start.type(0)
+        span = builder.sub(stop, start) if step == 1 else builder.sub(start, stop)
+        builder.store(builder.select(builder.icmp_signed(">", span, zero), span, zero), left)
+    return item, left, stop, step
 
 
-def _next(builder: Any, item: Any, left: Any, step: Any) -> tuple[Any, Any]:
-    """Return the next item, and whether there is one. After the last there is none again."""
-    count, value = builder.load(left), builder.load(item)
+def _next(builder: Any, item: Any, left: Any, stop: Any, step: int) -> tuple[Any, Any]:
+    """Return the next item, and whether there is one. After the last there is none again, or no further call."""
+    value = builder.load(item)
+    if left is None:
+        builder.store(builder.add(value, value.type(step), flags=["nsw"]), item)
+        return value, builder.icmp_signed("<" if step == 1 else ">", value, stop)
+    count = builder.load(left)
     builder.store(builder.sub(count, count.type(1), flags=["nsw"]), left)
-    builder.store(builder.add(value, step), item)
+    builder.store(builder.add(value, value.type(step)), item)
     return value, builder.icmp_signed(">", count, count.type(0))

@@ -24,8 +24,8 @@ from dataclasses import field
 
 from numba import types
 
-from zygote_py.adjoints.reverse.plan import Demand, Plan, Strategy
-from zygote_py.adjoints.reverse.trip_counts import INDEX, Trip, cannot_be_negative, hoist
+from zygote_py.adjoints.reverse.stored.plan import Demand, Plan, Strategy
+from zygote_py.adjoints.reverse.stored.trip_counts import INDEX, Trip, cannot_be_negative, hoist
 from zygote_py.ir import (
     Block,
     Const,
@@ -163,7 +163,8 @@ class Alphas:
 
     def _resolve(self, node: Demand, block: Block) -> Operand:
         if self._plan.strategies[node] is Strategy.SLOT:
-            return self._sweeps.read_slot(node.value, block)
+            given = self._plan.given.get(node.value)
+            return self._sweeps.read_slot(node.value, block) if given is None else given
         tree = self._sweeps.reverse_tree
         for placed, operand in self._placed[node].items():
             if tree.dominates(placed, block):

@@ -3,7 +3,8 @@
 An alpha is a `Demand`: a value of the forward sweep, as seen from inside a certain loop (or from outside of all). In
 the reverse of an iteration, each node is obtained in one of four ways:
 
-    SLOT        not in a loop, or not changed by it: a local variable of the joint function (but slices are recomputed)
+    SLOT        not in a loop, or not changed by it: a local variable of the joint function (but slices are recomputed);
+                or a variable of the reverse sweep (see `late_shadows.py`)
     INDEX       a counter of the loop: from the iteration number
     RECOMPUTE   from other nodes, by the instruction of the forward sweep
     STORE       from the record of the iteration
@@ -23,12 +24,14 @@ from __future__ import annotations
 
 import enum
 import operator
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
+from types import MappingProxyType
 
 from numba import types
 
-from zygote_py.adjoints.reverse.rewinding import Rewinding
+from zygote_py.adjoints.reverse.stored.late_shadows import LateShadow
+from zygote_py.adjoints.reverse.stored.rewinding import Rewinding
 from zygote_py.ir import (
     Block,
     Const,
@@ -86,11 +89,12 @@ class Plan:
         memory: Memory,
         immediate: Collection[Loop],
         rewinding: Rewinding,
+        late: Mapping[Value, LateShadow] = MappingProxyType({}),
     ) -> None:
         """Prepare the plan; `home` is the block of each value; `free` are values computed once anyway, in either sweep.
 
         `memory` is that of the forward sweep. The iterations of the `immediate` loops, which are not in the nest, are
-        reversed before the next one begins.
+        reversed before the next one begins. `late` are shadows that the reverse sweep makes.
         """
         self._nest = nest
         self._home = home
@@ -98,6 +102,8 @@ class Plan:
         self._memory = memory
         self._immediate = immediate
         self._rewinding = rewinding
+        self._late = late
+        self.given: dict[Value, Operand] = {each.made: each.taken for each in late.values()}  # in the reverse sweep
         self._decided = False  # whether the choice of what to rewind is final
         self.olds: set[Value] = set()  # values overwritten by writes, which must be stored
         self._repeatable: dict[Instr, bool] = {}
@@ -106,6 +112,8 @@ class Plan:
 
     def node(self, value: Value, block: Block) -> Demand:
         """Return the node of a value as seen from `block`."""
+        if value in self._late:
+            value = self._late[value].as_seen_from(block)
         loop = self._nest.innermost(self._home[value]) if value in self._home else None
         while loop is not None and block not in loop:
             loop = loop.parent
@@ -145,7 +153,7 @@ class Plan:
             if node in seen:
                 continue
             seen[node] = None
-            if node.loop is None:
+            if node.loop is None or node.value in self.given:
                 self.strategies[node] = Strategy.RECOMPUTE if _is_slice(node.value) else Strategy.SLOT
                 if _is_slice(node.value):
                     pending += [arg for arg in self.inputs(node) if isinstance(arg, Demand)]
@@ -155,17 +163,17 @@ class Plan:
                 for arg in self.inputs(node):
                     if isinstance(arg, Demand):
                         pending.append(arg)
-                        if arg.loop is not None:
+                        if arg.loop is not None and arg.value not in self.given:
                             graph.depend(node, arg)
                 if (root := self._rewound_for(node)) is not None and not self._decided:
                     if root not in roots:
                         roots.add(root)
                         graph.add(root, self._cost_of_rewinding(root), _INFINITE)
                     graph.depend(node, root)
-        stored = graph.cut([node for node in wanted if node.loop is not None])
+        stored = graph.cut([node for node in wanted if node.loop is not None and node.value not in self.given])
         self._rewinding.chosen |= roots & stored
         for node in seen:
-            if node.loop is not None:
+            if node.loop is not None and node.value not in self.given:
                 again = Strategy.INDEX if isinstance(node.value, Phi) else Strategy.RECOMPUTE
                 self.strategies[node] = Strategy.STORE if node in stored else again
 
