@@ -19,6 +19,7 @@ from numba import types
 from zygote_py.adjoints.analysis import Activity, has_shadow, is_list, is_number
 from zygote_py.adjoints.reverse.calls import Call
 from zygote_py.ir import (
+    Const,
     Function,
     Instr,
     InternalError,
@@ -27,11 +28,13 @@ from zygote_py.ir import (
     Phi,
     Undef,
     Value,
+    is_fresh,
     is_view,
     ops,
     writable,
     zero,
 )
+from zygote_py.ir.arrays.shapes import INDEX, Shapes
 
 
 def add_shadows(
@@ -44,6 +47,7 @@ def add_shadows(
     """
     shadows: dict[Value, Value] = {}
     made: list[Instr] = []
+    shapes = Shapes()
     for param in tuple(function.params):
         if param in activity.shadowed:
             if given and param in activity.asked:
@@ -77,8 +81,9 @@ def add_shadows(
                     shadows[instr] = made_here = _zeros_like(instr)
                     instrs.append(made_here)
             elif instr in activity.shadowed and isinstance(instr, Instr):
-                shadows[instr] = shadow = _shadow_of(instr, shadows)
-                instrs.append(shadow)
+                made_with = _shadow_of(instr, shadows, shapes)
+                shadows[instr] = made_with[-1]
+                instrs += made_with
             elif instr.args and instr.args[0] in activity and is_list(instr.args[0].type):
                 instrs += _followed(instr, shadows)
         block.instrs = instrs
@@ -91,24 +96,43 @@ def add_shadows(
     return shadows
 
 
-def _shadow_of(instr: Instr, shadows: dict[Value, Value]) -> Instr:
-    """Return the shadow of an instruction: the same selection from the arguments' shadows, or zeros."""
+def _shadow_of(instr: Instr, shadows: dict[Value, Value], shapes: Shapes) -> list[Instr]:
+    """Return the shadow of an instruction, after what it is made of: the same selection from the arguments' shadows, or
+    zeros.
+    """
     role = ops.of(instr.op).role
     if role is ops.Role.ALLOCATE:  # the shape is known without reading their elements
-        return Instr(ops.zeros, instr.args, instr.type, _hint(instr), instr.loc)
+        return [Instr(ops.zeros, instr.args, instr.type, _hint(instr), instr.loc)]
     if instr.op is ops.stack:
-        return Instr(ops.stack, (), instr.type, _hint(instr), instr.loc)
+        return [Instr(ops.stack, (), instr.type, _hint(instr), instr.loc)]
     if role in (ops.Role.READ, ops.Role.POP) and is_list(instr.args[0].type):
         shadow = _mapped(instr.args[0], shadows)
-        return Instr(instr.op, (shadow, *instr.args[1:]), instr.type, _hint(instr), instr.loc)
+        return [Instr(instr.op, (shadow, *instr.args[1:]), instr.type, _hint(instr), instr.loc)]
     if not is_view(instr) and not (role is ops.Role.CHOOSE and has_shadow(instr.type)):
-        return _zeros_like(instr)  # a new array, or an item of a tuple
+        return _zeros_of(instr, shapes)  # a new array, or an item of a tuple
     args = tuple(_mapped(arg, shadows) if has_shadow(arg.type) else arg for arg in instr.args)
     if instr.op is np.broadcast_to:  # the array NumPy returns must not be written to
         assert isinstance(instr.type, types.Array)
         type_ = writable(instr.type)
-        return Instr(ops.spread, args, type_, _hint(instr), instr.loc)
-    return Instr(instr.op, args, instr.type, _hint(instr), instr.loc, instr.keywords)
+        return [Instr(ops.spread, args, type_, _hint(instr), instr.loc)]
+    return [Instr(instr.op, args, instr.type, _hint(instr), instr.loc, instr.keywords)]
+
+
+def _zeros_of(array: Instr, shapes: Shapes) -> list[Instr]:
+    """Return zeros of the shape of a new array, after its lengths, so that they do not need the array itself."""
+    kind = array.type
+    if not isinstance(kind, types.Array) or not kind.ndim or kind.layout != "C" or not is_fresh(array):
+        return [_zeros_like(array)]
+    made: list[Instr] = []
+    lengths: list[Operand] = []
+    for axis, length in enumerate(shapes.of(array)):
+        known = length.operand
+        if known is None:
+            of, number = (array, axis) if length.array is None else (length.array, length.axis)
+            known = Instr(ops.dim, (of, Const(number, INDEX)), INDEX, "n", array.loc)
+            made.append(known)
+        lengths.append(known)
+    return [*made, Instr(ops.zeros, tuple(lengths), kind, _hint(array), array.loc)]
 
 
 def _followed(instr: Instr, shadows: dict[Value, Value]) -> list[Instr]:

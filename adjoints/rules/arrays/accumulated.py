@@ -1,0 +1,65 @@
+"""Products that are added to an array: written as one update of it, which makes no array of the product.
+
+    t = matvec_left(x, dy)          ->      add_matvec_left(dw, x, dy)
+    dw += t
+
+The product of a column and a row costs less than the memory that it fills. A product of matrices costs more, so that
+there it makes no difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from zygote_py.adjoints.rules.arrays.products import matvec_left, vecmat_right
+from zygote_py.ir import Function, Instr, Memory, helper, ops, uses
+
+Array = Any
+
+
+def add_matvec_left(total: Array, b: Array, dy: Array) -> None:
+    """Add the adjoint of the matrix a in a @ b, of a vector b."""
+    for i in range(dy.shape[0]):
+        factor = dy[i]
+        for j in range(b.shape[0]):
+            total[i, j] += factor * np.conj(b[j])
+
+
+def add_vecmat_right(total: Array, a: Array, dy: Array) -> None:
+    """Add the adjoint of the matrix b in a @ b, of a vector a: conj(a[i]) * dy[j]."""
+    for i in range(a.shape[0]):
+        factor = np.conj(a[i])
+        for j in range(dy.shape[0]):
+            total[i, j] += factor * dy[j]
+
+
+ACCUMULATED: Mapping[ops.Op, ops.Op] = {
+    matvec_left: helper(add_matvec_left, effect=ops.Effect.WRITE),
+    vecmat_right: helper(add_vecmat_right, effect=ops.Effect.WRITE),
+}
+
+
+def accumulate_products(function: Function) -> None:
+    """Replace products that are only added to an array, in place. Afterwards they cannot be differentiated."""
+    if not any(instr.op in ACCUMULATED for instr in function.instrs()):
+        return
+    memory, used = Memory(function), uses(function)
+    for block in function.blocks:
+        found: list[tuple[Instr, Instr]] = []
+        with memory.order_of(block) as order:
+            for instr in block.instrs:
+                match instr:
+                    case Instr(op=ops.accumulate, args=(total, Instr() as product)) if (
+                        product.op in ACCUMULATED
+                        and product in order
+                        and len(used[product]) == 1
+                        and not any(memory.may_share(total, factor) for factor in product.args)
+                        and not any(order.writes_between(product, instr, factor) for factor in product.args)
+                    ):
+                        found.append((instr, product))
+        for instr, product in found:
+            block.instrs.remove(product)
+            instr.op, instr.args = ACCUMULATED[product.op], (instr.args[0], *product.args)
