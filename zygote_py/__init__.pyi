@@ -41,6 +41,7 @@ from .api.scipy import (
 from .api.sparse import SparseHessian as SparseHessian, SparseJacobian as SparseJacobian
 from .numba_adapter.target.checkpoints import checkpoint as checkpoint, checkpointed as checkpointed
 from .runtime.compiled_function import DerivativeFunction as DerivativeFunction
+from .runtime.plan import Plan as Plan
 from .runtime.pullbacks import Pullback as Pullback, pullback as pullback
 
 __version__: str

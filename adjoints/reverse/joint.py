@@ -26,6 +26,7 @@ from zygote_py.adjoints.reverse.fused.fused_reverse import Given, ImmediateLoops
 from zygote_py.adjoints.reverse.split import Halves, split
 from zygote_py.adjoints.reverse.stored.alphas import Alphas, Sweeps
 from zygote_py.adjoints.reverse.stored.late_shadows import LateShadow, LateShadows
+from zygote_py.adjoints.reverse.stored.notes import note, rounds_of
 from zygote_py.adjoints.reverse.stored.plan import Plan
 from zygote_py.adjoints.reverse.stored.reversed_loops import reversed_loops
 from zygote_py.adjoints.reverse.stored.rewinding import Rewinding, Write
@@ -147,6 +148,7 @@ class _Join:
         forward, reverse = self.forward.function, self.reverse.function
         self._lift()
         self.nest = loop_nest(forward)
+        rounds = rounds_of(forward, self.nest.loops)
         self.memory = Memory(forward, barriers=False)  # no thread writes what this code does not write later
         immediate = self._find_immediate()
         questions = self._questions()
@@ -197,6 +199,7 @@ class _Join:
         self._substitute(answers)
         self._hand_on_late()
         self._put_back(olds)
+        note(self.joint.name, rounds, immediate, plan, self.late, self.alphas.listed())
         return value, last
 
     def _lift(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import inspect
+import json
 import subprocess
 import sys
 
@@ -204,6 +205,16 @@ def test_demo(monkeypatch, tmp_path):
     assert calls == [tmp_path / "a.png", None]
     monkeypatch.setattr(demonstration, "run", lambda output: False)
     assert cli.main(["demo"]) == 1
+
+
+def test_plan(pow_file, capsys):
+    place = f"{pow_file}:pow"
+    assert cli.main(["plan", place, "--types", "f64, i64", "--sizes", "n=1000", "--mode", "reverse"]) == 0
+    assert "at most alive at a time: 8 * max(n, 0) bytes = 8,000" in capsys.readouterr().out
+    assert cli.main(["plan", place, "--types", "f64, i64", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["mode"] == "forward"
+    assert cli.main(["plan", place, "--types", "f64, i64", "--sizes", "n=many"]) == 2
+    assert "--sizes n=many" in capsys.readouterr().err
 
 
 def test_version_as_installed():

@@ -1,8 +1,9 @@
-"""The command line: `zygote-py show` prints the stages of the compiler for a function, `demo` fits a model.
+"""The command line: `zygote-py show` prints the stages of the compiler for a function, `plan` what it keeps.
 
     zygote-py show pow.py:pow --types "f64, i64"
     zygote-py show pow.py:pow --types "f64, i64" --stage python
     zygote-py show kernels.py:saxpy --types "f32, f32[::1], f32[::1]" --target cuda --stage ptx
+    zygote-py plan kernels.py:saxpy --types "f64, f64[:], f64[:]" --sizes "x=1000, y=1000"
     zygote-py demo
     zygote-py cache info
 
@@ -16,6 +17,7 @@ import argparse
 import importlib.metadata
 import importlib.util
 import inspect
+import json
 import sys
 from collections.abc import Callable, Sequence
 from operator import attrgetter
@@ -91,6 +93,19 @@ def _parser() -> argparse.ArgumentParser:
     )
     show.set_defaults(run=_show)
 
+    plan = commands.add_parser(
+        "plan",
+        help="print what a function's gradient keeps, recomputes and allocates",
+        description="Print what the gradient of a function keeps, recomputes and allocates. Nothing of it runs.",
+    )
+    plan.add_argument("function", metavar="FILE.py:FUNCTION", help="the function, and the file that defines it")
+    plan.add_argument("--types", help='the types of its arguments, such as "f64[:, :], i64"')
+    plan.add_argument("--sizes", default="", help='shapes of arrays and values of integers, such as "x=100x3, n=50"')
+    plan.add_argument("--wrt", help="the parameters to differentiate with respect to")
+    plan.add_argument("--mode", choices=("auto", "forward", "reverse"), help="the mode of the gradient")
+    plan.add_argument("--json", action="store_true", help="print the plan as JSON")
+    plan.set_defaults(run=_plan)
+
     demo = commands.add_parser(
         "demo",
         help="fit the Lotka-Volterra equations to a record of hares and lynxes",
@@ -112,18 +127,54 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _show(options: argparse.Namespace) -> int:
-    # Imported here because Numba takes a second to import, and `--help` and `--version` do not need it.
+def _plan(options: argparse.Namespace) -> int:
     import zygote_py as zg
-    from zygote_py import ir
 
     function = _load(options.function)
+    types = _types(function, options)
+    try:
+        derivative = _derivative(function, options)
+        _check_number(derivative, types)
+        names = list(derivative._request.signature.parameters)
+        plan = derivative._plan(types, [_sizes(options.sizes).get(name) for name in names])
+    except zg.DifferentiationError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(json.dumps(plan.as_dict(), indent=2) if options.json else plan)
+    return 0
+
+
+def _sizes(text: str) -> dict[str, int | tuple[int, ...]]:
+    """Return the shapes and the integers in a text such as "x=100x3, n=50" by the names of parameters."""
+    found: dict[str, int | tuple[int, ...]] = {}
+    for item in filter(None, map(str.strip, text.split(","))):
+        name, _, size = item.partition("=")
+        try:
+            lengths = tuple(int(each) for each in size.split("x"))
+        except ValueError:
+            raise UsageError(f'--sizes {item}: it is such as "x=100x3" or "n=50"') from None
+        found[name.strip()] = lengths if len(lengths) > 1 else lengths[0]
+    return found
+
+
+def _types(function: Callable[..., object], options: argparse.Namespace) -> tuple[Any, ...]:
+    """Return the types that the user names."""
+    from zygote_py import ir
+
     if options.types is None and (required := _required(function)):
         raise UsageError(f'`{options.function}` needs --types for {required}, such as --types "f64, i64"')
     try:
-        types = ir.parse_types(options.types or "")
+        return tuple(ir.parse_types(options.types or ""))
     except ValueError as error:
         raise UsageError(f"--types: {error}") from error
+
+
+def _show(options: argparse.Namespace) -> int:
+    # Imported here because Numba takes a second to import, and `--help` and `--version` do not need it.
+    import zygote_py as zg
+
+    function = _load(options.function)
+    types = _types(function, options)
     known = ON_DEVICES if options.target == "cuda" else STAGES
     if options.stage is not None and options.stage not in known:
         raise UsageError(f"--stage {options.stage}: for --target {options.target} it is one of {', '.join(known)}")

@@ -17,6 +17,7 @@ from .pipeline import (
     CompiledPullback as CompiledPullback,
     compile_gradient as compile_gradient,
     compile_pullback as compile_pullback,
+    derivative_of as derivative_of,
 )
 from .request import (
     PullbackInterface as PullbackInterface,

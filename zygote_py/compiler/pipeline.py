@@ -214,6 +214,7 @@ class JointResult:
     joint: Function
     flat: tuple[str, ...] = ()  # the parameters that are used, and whose gradient is zero everywhere
     kind: Type | None = None  # of the result, if that is not what the joint function returns
+    mode: tuple[str, str] = ("", "")  # and why
 
 
 def _made(request: Request, argument_types: tuple[Type, ...]) -> JointResult:
@@ -250,7 +251,7 @@ def _joint(request: Request, argument_types: tuple[Type, ...], lower: Lower, is_
     parts = checked_arguments(lowered.function, wrt)
     read = _read_leaves(lowered, wrt, parts)
     used = {} if request.has_aux else read  # auxiliary output may depend on the others
-    activity, adjoint, joint = _by_mode(request, lowered, wrt, parts, is_emitted)
+    activity, adjoint, joint, mode = _by_mode(request, lowered, wrt, parts, is_emitted)
     flat = tuple(name for name, leaves in used.items() if not any(leaf in activity for leaf in leaves))
     unwrap_single = request.unwrap_single and not request.closure
     kinds = (*given, *_types_of(lowered.hidden))
@@ -261,7 +262,7 @@ def _joint(request: Request, argument_types: tuple[Type, ...], lower: Lower, is_
     if request.has_aux:
         with_auxiliary(joint, request.with_value)
     take_integers(joint, given)
-    return JointResult(replace(lowered, has_derivatives=True), activity, adjoint, joint, flat, kind)
+    return JointResult(replace(lowered, has_derivatives=True), activity, adjoint, joint, flat, kind, mode)
 
 
 def _by_mode(
@@ -270,8 +271,10 @@ def _by_mode(
     wrt: tuple[int, ...],
     parts: Mapping[Value, tuple[Instr, ...]],
     is_emitted: bool,
-) -> tuple[Activity, Function, Function]:
+) -> tuple[Activity, Function, Function, tuple[str, str]]:
     """Return the active values, the adjoint, and the joint function; with mode="forward", the same function twice.
+
+    The mode comes last, and why it is this one.
 
     If the request leaves the mode open, forward mode takes the place of a reverse mode that records values, in what is
     not differentiated again.
@@ -279,15 +282,16 @@ def _by_mode(
     if request.mode == "forward":
         activity = activity_of(lowered, wrt)
         made = forward_gradient(request, lowered, wrt)
-        return activity, clone(made).function, made
+        return activity, clone(made).function, made, ("forward", "as asked")
     is_open = is_emitted and request.mode == "auto" and may_go_forward(request, lowered, wrt)
     before = replace(lowered, function=clone(lowered.function).function) if is_open else None
     activity, adjoint, shadows = _differentiate(lowered, wrt, parts, ())
     unwrap_single = request.unwrap_single and not request.closure
     joint = join(adjoint, shadows, wrt, unwrap_single=unwrap_single, with_value=request.with_value)
     if before is not None and records_values(joint) and is_regular(made := forward_gradient(request, before, wrt)):
-        return activity, adjoint, made
-    return activity, adjoint, joint
+        few = "as there are few numbers to differentiate by, and reverse mode would keep values of each round"
+        return activity, adjoint, made, ("forward", few)
+    return activity, adjoint, joint, ("reverse", "as asked" if request.mode == "reverse" else "whatever the inputs")
 
 
 # What is said of a parameter that affects the result only by what has no derivative.

@@ -30,16 +30,17 @@ from zygote_py.adjoints import DifferentiationError, refuse
 from zygote_py.base import PARTS, Capture, Names, are_unchanged, call_text, load_extensions, stub, watch
 from zygote_py.cache import Kernel, MachineCode, find, guard_callers
 from zygote_py.compiler import Form, Request, check_fit, expanded, misfit, named_in_module, star_of, starred_dispatcher
-from zygote_py.ir import Type, parse_types
+from zygote_py.ir import Type
+from zygote_py.runtime.inspection import Inspected
 from zygote_py.runtime.records import holds_record, with_records
 from zygote_py.runtime.state import Fewer, Generation, Outdated, passing
-from zygote_py.runtime.tracebacks import is_of_the_user, name_arrays, shortened, shortening, warn_of_zeros
+from zygote_py.runtime.tracebacks import is_of_the_user, name_arrays, shortened, warn_of_zeros
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class DerivativeFunction(Generic[P, R]):
+class DerivativeFunction(Inspected, Generic[P, R]):
     """A derivative of a function of numbers and arrays, compiled for each signature that it is called with.
 
     Its arguments and its result are documented with the function that makes it: `gradient`, `jacobian`, `hessian`, ...
@@ -213,64 +214,6 @@ class DerivativeFunction(Generic[P, R]):
         made = compiler.under_name(func, func.__qualname__ + _OWN)
         _named[made] = self
         return made
-
-    @shortening
-    def primal_ir(self, *args: Any) -> str:
-        """Return the IR of the function for these arguments, or types: typed SSA in canonical form; see `source`.
-
-        It includes what the adjoint needs of it: shadows of arrays, and copies of contents.
-        """
-        return self._inspect(args).primal_text
-
-    @shortening
-    def adjoint_ir(self, *args: Any) -> str:
-        """Return the IR of the adjoint for these arguments, or types; `@v` is the value that `%v` had. See `source`."""
-        return self._inspect(args).adjoint_text
-
-    @shortening
-    def source(self, *args: Any) -> str:
-        """Return the Python source that computes the derivative for these arguments.
-
-        The source needs NumPy and Numba only, and without the decorator NumPy only.
-
-        Parameters
-        ----------
-        *args : object
-            An argument or its Numba type for each parameter; or all types in one string, as on the command line:
-            `df.source("f64[:], f64")`. If the only argument is a string, pass its type: `df.source("str")`.
-
-        Returns
-        -------
-        str
-            A module that defines the function.
-
-        Raises
-        ------
-        ValueError
-            If a string does not name types.
-        """
-        of, argument_types = self._inspected(args)
-        return of._compile(argument_types)[1].source
-
-    @shortening
-    def compile(self, *args: Any) -> None:
-        """Compile the derivative for these arguments, or types, ahead of the first call; see `source`.
-
-        Nothing of the function runs. Captured variables count with their present types.
-        """
-        of, argument_types = self._inspected(args)
-        if numba_adapter.jit_is_disabled():
-            of._compile(argument_types)
-        else:
-            of._ready(argument_types)
-
-    def inspect_llvm(self, *args: Any) -> str:
-        """Return the optimised LLVM IR of the derivative for these arguments, or types; see `source`."""
-        return self._native(numba_adapter.llvm_text, args)
-
-    def inspect_asm(self, *args: Any) -> str:
-        """Return the machine code of the derivative for these arguments, or types; see `source`."""
-        return self._native(numba_adapter.asm_text, args)
 
     def circumstances(self) -> tuple[object, tuple[Any, ...]] | None:
         """Return all that a call depends on besides its arguments: the compiled code, by identity, and captured values.
@@ -464,28 +407,6 @@ class DerivativeFunction(Generic[P, R]):
         return DerivativeFunction(
             expanded(self.function, count), self.form.expanded(self.function, count), self.captured_count
         )
-
-    def _inspected(self, args: tuple[Any, ...]) -> tuple[DerivativeFunction[..., Any], tuple[Type, ...]]:
-        """Return the function for this number of arguments, and their types, which a string may name."""
-        args = parse_types(args[0]) if len(args) == 1 and isinstance(args[0], str) else args
-        of = self._of(self.form.count(args)) if self._star else self
-        return of, of._types(of._bind(args, {}))
-
-    def _inspect(self, args: tuple[Any, ...]) -> compiler.Compiled:
-        of, argument_types = self._inspected(args)
-        with numba_adapter.COMPILER_LOCK:
-            now, kernel = of._compile(argument_types)
-            if kernel.compiled is None:
-                kernel.compiled, _ = compiler.compile_gradient(of._request, argument_types, now.hidden)
-            return kernel.compiled
-
-    def _native(self, show: Callable[[Any, tuple[Type, ...]], str], args: tuple[Any, ...]) -> str:
-        of, argument_types = self._inspected(args)
-        kernel, dispatcher, signature = of._ready(argument_types)
-        if numba_adapter.is_from_cache(dispatcher, signature):
-            dispatcher = of._without_cache(dispatcher, kernel)
-            dispatcher.compile(signature)
-        return show(dispatcher, signature)
 
     def _ready(self, argument_types: tuple[Type, ...]) -> tuple[Kernel, Any, tuple[Type, ...]]:
         """Return the kernel for a signature, with the dispatcher and the signature for which that has compiled it."""

@@ -118,6 +118,10 @@ class Alphas:
         for block, instrs in self._preludes.items():
             block.instrs[:0] = instrs
 
+    def listed(self) -> set[Demand]:
+        """Return the nodes that are recorded in lists."""
+        return set(self._popped)
+
     def preludes(self, block: Block) -> int:
         """Return the number of instructions inserted at the start of a reverse block."""
         return len(self._preludes.get(block, ()))

@@ -159,7 +159,7 @@ class Plan:
                     pending += [arg for arg in self.inputs(node) if isinstance(arg, Demand)]
                 continue
             graph.add(node, self._cost_of_storing(node), self._cost_of_recomputing(node))
-            if self._can_recompute(node):
+            if self.can_recompute(node):
                 for arg in self.inputs(node):
                     if isinstance(arg, Demand):
                         pending.append(arg)
@@ -212,9 +212,14 @@ class Plan:
         step = step_of(phi.incoming[loop.latches[0]], phi)
         return (phi.incoming[loop.entering[0]], step) if step else (phi, 0)
 
-    def _can_recompute(self, node: Demand) -> bool:
+    def is_of_its_loop(self, node: Demand) -> bool:
+        """Return whether a value is computed in its loop, and not in one within."""
+        return node.loop is self._nest.innermost(self._home[node.value])
+
+    def can_recompute(self, node: Demand) -> bool:
+        """Return whether a node can be obtained without storing it."""
         value = node.value
-        if node.loop is not self._nest.innermost(self._home[value]):
+        if not self.is_of_its_loop(node):
             return False  # the result of an inner loop
         if value in self._anew:
             return True
@@ -222,11 +227,11 @@ class Plan:
             return value.type == types.int64 and self._counter(value)[1] != 0
         if not isinstance(value, Instr) or value in self.olds:
             return False
-        return self._is_repeatable(value) or self._rewound_for(node) is not None
+        return self.is_repeatable(value) or self._rewound_for(node) is not None
 
     def _rewound_for(self, node: Demand) -> Value | None:
         """Return the root that is, or may be, rewound so that a node can be read again."""
-        if not isinstance(node.value, Instr) or node.value in self.olds or self._is_repeatable(node.value):
+        if not isinstance(node.value, Instr) or node.value in self.olds or self.is_repeatable(node.value):
             return None
         root = self._rewinding.root_of(node.value, self._home[node.value])
         return None if self._decided and root not in self._rewinding.chosen else root
@@ -235,7 +240,7 @@ class Plan:
         depths = self._rewinding.depths(root)
         return int(min(sum(_STORE * _PER_DEPTH ** min(depth - 1, 4) for depth in depths if depth > 0), _LARGEST))
 
-    def _is_repeatable(self, instr: Instr) -> bool:
+    def is_repeatable(self, instr: Instr) -> bool:
         """Return whether an instruction has the same result in the reverse sweep: its inputs are not overwritten."""
         if instr not in self._repeatable:
             what = effect(instr)
@@ -247,10 +252,10 @@ class Plan:
 
     def _cost_of_storing(self, node: Demand) -> int:
         type = node.value.type
-        if isinstance(type, types.BaseTuple) and not self._can_recompute(node):  # rather the items that are needed
+        if isinstance(type, types.BaseTuple) and not self.can_recompute(node):  # rather the items that are needed
             return min((len(type) + 1) * _LARGEST, _INFINITE // 2)
         if not isinstance(type, types.Number | types.Boolean):
-            if self._can_recompute(node) and not self._is_of_kept_tuple(node):
+            if self.can_recompute(node) and not self._is_of_kept_tuple(node):
                 return _INFINITE
             return _weighed(_REFERENCE, node) if isinstance(type, types.Array) else _LARGEST
         return _weighed(_STORE if isinstance(type, types.Number) else _STORE // 4, node)
@@ -260,11 +265,11 @@ class Plan:
         match node.value:
             case Instr(op=ops.getitem, args=(Instr(type=types.BaseTuple()), _)):
                 (whole, *_) = self.inputs(node)
-                return isinstance(whole, Demand) and whole.loop is not None and not self._can_recompute(whole)
+                return isinstance(whole, Demand) and whole.loop is not None and not self.can_recompute(whole)
         return False
 
     def _cost_of_recomputing(self, node: Demand) -> int:
-        if not self._can_recompute(node):
+        if not self.can_recompute(node):
             return _INFINITE
         value = node.value
         if isinstance(value, Phi):

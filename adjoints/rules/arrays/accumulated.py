@@ -21,7 +21,9 @@ Array = Any
 
 
 def add_matvec_left(total: Array, b: Array, dy: Array) -> None:
-    """Add the adjoint of the matrix a in a @ b, of a vector b."""
+    """Add the adjoint of the matrix a in a @ b, of a vector b. Raises ValueError if their lengths do not fit."""
+    if total.shape[0] != dy.shape[0] or total.shape[1] != b.shape[0]:
+        raise ValueError("matmul: the lengths of a matrix and a vector do not fit")
     for i in range(dy.shape[0]):
         factor = dy[i]
         for j in range(b.shape[0]):
@@ -29,7 +31,9 @@ def add_matvec_left(total: Array, b: Array, dy: Array) -> None:
 
 
 def add_vecmat_right(total: Array, a: Array, dy: Array) -> None:
-    """Add the adjoint of the matrix b in a @ b, of a vector a: conj(a[i]) * dy[j]."""
+    """Add the adjoint of the matrix b in a @ b, of a vector a. Raises ValueError if their lengths do not fit."""
+    if total.shape[0] != a.shape[0] or total.shape[1] != dy.shape[0]:
+        raise ValueError("matmul: the lengths of a vector and a matrix do not fit")
     for i in range(a.shape[0]):
         factor = np.conj(a[i])
         for j in range(dy.shape[0]):

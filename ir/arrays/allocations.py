@@ -1,0 +1,184 @@
+"""The memory that a function allocates: arrays, lists and what they hold, and the most that it holds at a time.
+
+    found = allocations(function, {%x: (1000,), %n: 50})
+    found.groups[0]                 Allocation("r_record", 8 * n bytes, ...)
+    found.peak                      Amount("8 * n + 8 * x.shape[0]", 8400)
+
+Memory that may be the same has one group: the states that a loop hands on and keeps in a list. Of what a round makes
+and does not keep, one is alive at a time. A group is alive from where it is made until where it is last used. What the
+caller has given does not count, nor what called library functions allocate for themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from numba import types
+
+from zygote_py.ir import ops
+from zygote_py.ir.analysis.dataflow import liveness
+from zygote_py.ir.analysis.loops import Loop, LoopNest, loop_nest
+from zygote_py.ir.analysis.memory import Memory, bases, has_memory, is_fresh
+from zygote_py.ir.arrays.sizes import Amount, Known, Sizes, exactly, product, total
+from zygote_py.ir.core import Block, Function, Instr, Loc, Operand, Phi, Routine, Type, Value
+from zygote_py.ir.lazy_dataclass import dataclass
+from zygote_py.ir.types import components_of
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """The memory that one instruction allocates: how many pieces of how many bytes are alive at a time."""
+
+    name: str
+    loc: Loc | None
+    kind: str  # array, list, call
+    bytes: Amount
+    pieces: Amount
+
+    @property
+    def in_all(self) -> Amount:
+        """Return the bytes of all pieces."""
+        return self.bytes * self.pieces
+
+
+@dataclass(frozen=True, slots=True)
+class Allocations:
+    """The allocations of a function, the most bytes alive at a time, and those that its results hold."""
+
+    found: tuple[Allocation, ...]
+    peak: Amount
+    returned: Amount
+
+
+def allocations(
+    function: Function, known: Known | None = None, around: frozenset[Routine] = frozenset()
+) -> Allocations:
+    """Return the allocations of a function whose parameters are known in part, or not at all."""
+    return _Finder(function, known or {}, around).find()
+
+
+class _Finder:
+    def __init__(self, function: Function, known: Known, around: frozenset[Routine]) -> None:
+        self._function = function
+        self._around = around
+        self._nest: LoopNest = loop_nest(function)
+        self._memory = Memory(function)
+        self.sizes = Sizes(function, known)
+        self._groups: dict[Value, list[Allocation]] = {}
+        self._calls: dict[Instr, Amount] = {}  # the most that a call has alive, apart from its results
+
+    def find(self) -> Allocations:
+        kept = {base for instr in self._function.instrs() if instr.op is ops.push for base in bases(instr.args[1])}
+        kept |= {
+            base
+            for instr in self._function.instrs()
+            if instr.op is ops.push and isinstance(instr.args[1], Instr) and instr.args[1].op is ops.pack
+            for item in instr.args[1].args
+            for base in bases(item)
+        }
+        for block in self._nest.tree.order:
+            for instr in block.instrs:
+                self._find(instr, block, instr in kept)
+        results = [arg for block, end in self._function.returns() for arg in end.args]
+        roots = {root for result in results if (root := self._memory.root(result)) is not None}
+        returned = total([each.in_all for root in roots for each in self._groups.get(root, ())])
+        return Allocations(tuple(each for group in self._groups.values() for each in group), self._peak(), returned)
+
+    def _find(self, instr: Instr, block: Block, is_kept: bool) -> None:
+        root = self._memory.root(instr)
+        kind: Any = instr.type
+        loops = list(self._nest.around(block))[::-1]
+        if isinstance(instr.op, Routine):
+            self._call(instr, instr.op, root, loops)
+        elif instr.op is ops.push:
+            self._push(instr, loops)
+        elif root is not None and isinstance(kind, types.Array) and is_fresh(instr):
+            size = product([exactly(bytes_of(kind.dtype)), self.sizes.elements(instr)])
+            pieces = self.sizes.rounds(loops) if is_kept else exactly(1)
+            self._add(root, Allocation(instr.hint or "t", instr.loc, "array", size, pieces))
+
+    def _push(self, instr: Instr, loops: list[Loop]) -> None:
+        stack, item = instr.args
+        root = self._memory.root(stack)
+        if root is not None and isinstance(stack, Value):
+            rounds = self.sizes.rounds(loops)
+            capacity = Amount(rounds.text, None if rounds.value is None else _capacity(rounds.value))
+            size = exactly(bytes_of(item.type))
+            self._add(root, Allocation(stack.hint, instr.loc, "list", size, capacity))
+
+    def _call(self, instr: Instr, routine: Routine, root: Value | None, loops: list[Loop]) -> None:
+        if routine in self._around or routine.is_custom:
+            within = Allocations(
+                (), Amount(f"what {routine.__name__} takes"), Amount(f"what {routine.__name__} returns")
+            )
+        else:
+            known: dict[Any, Any] = {}
+            for param, arg in zip(routine.function.params, instr.args, strict=False):
+                if isinstance(param.type, types.Array):
+                    lengths = [self.sizes.length(arg, axis).value for axis in range(param.type.ndim)]
+                    if None not in lengths:
+                        known[param] = tuple(lengths)
+                elif isinstance(param.type, types.Integer) and (value := self.sizes.of(arg).value) is not None:
+                    known[param] = value
+            within = allocations(routine.function, known, self._around | {routine})
+        self._calls[instr] = Amount(within.peak.text, within.peak.value)
+        if root is not None and within.returned.text != "0":
+            pieces = self.sizes.rounds(loops)
+            self._add(root, Allocation(routine.__name__, instr.loc, "call", within.returned, pieces))
+
+    def _add(self, root: Value, allocation: Allocation) -> None:
+        self._groups.setdefault(root, []).append(allocation)
+
+    def _peak(self) -> Amount:
+        """Return the largest sum of what is alive at one point."""
+        alive_at = liveness(self._function)
+        sums = {root: total([each.in_all for each in group]) for root, group in self._groups.items()}
+        most, found = None, exactly(0)
+        is_known = all(each.is_exact for each in sums.values())
+        for block in self._nest.tree.order:
+            alive = self._roots(alive_at.after(block))
+            for instr in reversed((*block.phis, *block.instrs)):
+                alive |= self._roots((instr, *(() if isinstance(instr, Phi) else instr.args)))
+                here = [each.in_all for root, group in self._groups.items() if root in alive for each in group]
+                if instr in self._calls:
+                    here.append(self._calls[instr])
+                values = [each.value for each in here]
+                size = sum(value for value in values if value is not None) if is_known else len(here)
+                if most is None or size > most:
+                    most, found = size, total(here)
+                if isinstance(instr, Instr) and self._is_only_source(instr):
+                    alive.discard(instr)
+        return found
+
+    def _roots(self, operands: Iterable[Operand]) -> set[Value]:
+        found = {self._memory.root(each) for each in operands if isinstance(each, Value) and has_memory(each.type)}
+        return {root for root in found if root is not None and root in self._groups}
+
+    def _is_only_source(self, instr: Instr) -> bool:
+        root = self._memory.root(instr)
+        return root is instr and len(self._groups.get(root, ())) == 1 and is_fresh(instr)
+
+
+def _capacity(count: int) -> int:
+    """Return the items that a list of Numba has memory for after so many have been appended."""
+    capacity = 0
+    while capacity < count:
+        size = capacity + 1
+        capacity = size + (size >> 3) + (3 if size < 9 else 6)
+    return capacity
+
+
+def bytes_of(kind: Type) -> int:
+    """Return the bytes of a value in memory; of an array, those of what refers to it."""
+    if isinstance(kind, types.Boolean):
+        return 1
+    if isinstance(kind, types.Integer | types.Float):
+        return int(kind.bitwidth) // 8
+    if isinstance(kind, types.Complex):
+        return int(kind.bitwidth) // 8
+    if isinstance(kind, types.BaseTuple):
+        return sum(-(-bytes_of(each) // 8) * 8 for each in components_of(kind))
+    if isinstance(kind, types.Array):
+        return 8 * (5 + 2 * kind.ndim)
+    return 8
