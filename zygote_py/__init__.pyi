@@ -1,7 +1,7 @@
 """The public names, and the modules that define them; each is imported when it is first used."""
 
 from .adjoints.errors import DifferentiationError as DifferentiationError
-from .api.compilation import compile as compile
+from .api.compilation import compile as compile, njit as njit
 from .api.custom_rules import (
     adjoint as adjoint,
     check_adjoint as check_adjoint,

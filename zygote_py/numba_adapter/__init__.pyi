@@ -97,6 +97,7 @@ from .target.stored import (
     settings as settings,
     user_cache_folder as user_cache_folder,
 )
+from .target.vector_njit import vector_njit as vector_njit
 from .types.callables import SNAPSHOT as SNAPSHOT, TransformType as TransformType, is_closure as is_closure
 from .types.closures import CLOSURE as CLOSURE
 from .types.dataclasses import (

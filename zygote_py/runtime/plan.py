@@ -86,7 +86,7 @@ class PlannedValue:
 
 @dataclass(frozen=True)
 class PlannedAllocation:
-    """What one place of the derivative allocates.
+    """The memory that one place of the derivative allocates.
 
     Attributes
     ----------

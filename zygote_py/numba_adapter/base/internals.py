@@ -28,7 +28,7 @@ from numba.core.analysis import compute_cfg_from_blocks, dead_branch_prune
 from numba.core.base import BaseContext
 from numba.core.bytecode import FunctionIdentity
 from numba.core.byteflow import TraceRunner
-from numba.core.caching import _Cache
+from numba.core.caching import FunctionCache, _Cache
 from numba.core.callconv import CPUCallConv
 from numba.core.codegen import JITCodeLibrary, JITCPUCodegen, RuntimeLinker
 from numba.core.compiler import CompileResult
@@ -148,6 +148,7 @@ __all__ = [
     "DeadBranchPrune",
     "Dispatcher",
     "Environment",
+    "FunctionCache",
     "FunctionIdentity",
     "FunctionPass",
     "GUFunc",

@@ -23,3 +23,4 @@ from .recursive import (
     recursive_callees as recursive_callees,
 )
 from .typing_only import typed_only as typed_only
+from .vector_functions import VectorLibrary as VectorLibrary, known_functions as known_functions

@@ -35,6 +35,7 @@ from zygote_py.numba_adapter.base.internals import (
     lookup_environment,
 )
 from zygote_py.numba_adapter.linking.helper_store import begin_helpers, find, is_kept, keep, key_of
+from zygote_py.numba_adapter.linking.vector_functions import with_variants, with_vector_functions
 
 _config: Any = config
 _HASH = hash(compiler.Flags())  # that of all flags: only the names of options count in it
@@ -230,7 +231,11 @@ class _Library(_library):  # type: ignore[misc]
 
     def _optimize_final_module(self) -> None:
         with stage("LLVM: optimisation"):
+            if self.is_emitted:
+                self._final_module = with_variants(self._final_module)
             super()._optimize_final_module()
+            if self.is_emitted:
+                self._final_module = with_vector_functions(self._final_module)
 
     def _finalize_final_module(self) -> None:
         with stage("LLVM: machine code"):

@@ -38,6 +38,7 @@ from zygote_py.numba_adapter.linking import (
     UNRESOLVED,
     environment_named,
     is_loaded,
+    known_functions,
     load_together,
     recursive_callees,
     result_of,
@@ -271,10 +272,10 @@ _HARMLESS = frozenset(_WORDS.split())
 
 
 def settings() -> str:
-    """Numba's settings, by environment variables or otherwise, that may change what is compiled."""
+    """Numba's settings and the functions of vectors that there are: both may change what is compiled."""
     found = vars(numba.config)
     names = sorted(name for name in found if name.isupper() and name not in _HARMLESS and not name.startswith("CUDA"))
-    return repr([(name, found[name]) for name in names])
+    return f"{[(name, found[name]) for name in names]!r} {known_functions()}"
 
 
 def is_extended() -> bool:
