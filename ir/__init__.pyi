@@ -7,6 +7,16 @@ from .analysis.dominators import (
     postdominator_tree as postdominator_tree,
     reverse_postorder as reverse_postorder,
 )
+from .analysis.effects import (
+    bases as bases,
+    draws as draws,
+    effect as effect,
+    has_memory as has_memory,
+    is_fresh as is_fresh,
+    is_view as is_view,
+    reads as reads,
+    writes as writes,
+)
 from .analysis.loops import (
     CountedLoop as CountedLoop,
     Loop as Loop,
@@ -19,17 +29,7 @@ from .analysis.loops import (
     returning_blocks as returning_blocks,
     step_of as step_of,
 )
-from .analysis.memory import (
-    Memory as Memory,
-    bases as bases,
-    draws as draws,
-    effect as effect,
-    has_memory as has_memory,
-    is_fresh as is_fresh,
-    is_view as is_view,
-    reads as reads,
-    writes as writes,
-)
+from .analysis.memory import Memory as Memory
 from .analysis.routines import (
     cycles as cycles,
     find_effects as find_effects,

@@ -149,7 +149,8 @@ class _Join:
         self._lift()
         self.nest = loop_nest(forward)
         rounds = rounds_of(forward, self.nest.loops)
-        self.memory = Memory(forward, barriers=False)  # no thread writes what this code does not write later
+        # No other thread writes later.
+        self.memory = Memory(forward, barriers=False, nest=self.nest)
         immediate = self._find_immediate()
         questions = self._questions()
         asked_loops = {

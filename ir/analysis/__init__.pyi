@@ -6,6 +6,13 @@ from .dominators import (
     dominator_tree as dominator_tree,
     reverse_postorder as reverse_postorder,
 )
+from .effects import (
+    effect as effect,
+    is_view as is_view,
+    may_write as may_write,
+    reads as reads,
+    writes as writes,
+)
 from .loops import (
     CountedLoop as CountedLoop,
     Edge as Edge,
@@ -17,14 +24,6 @@ from .loops import (
     loop_nest as loop_nest,
     returning_blocks as returning_blocks,
 )
-from .memory import (
-    Memory as Memory,
-    Order as Order,
-    effect as effect,
-    is_view as is_view,
-    may_write as may_write,
-    reads as reads,
-    writes as writes,
-)
+from .memory import Memory as Memory, Order as Order
 from .minimum_cut import source_side as source_side
 from .subscripts import Kind as Kind

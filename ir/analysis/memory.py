@@ -20,7 +20,6 @@ an InternalError, and so does the order of a block that has changed.
 
 from __future__ import annotations
 
-import functools
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,150 +29,32 @@ from numba import types
 
 from zygote_py.ir import ops
 from zygote_py.ir.analysis.dataflow import reach
-from zygote_py.ir.analysis.loops import Loop, loop_nest
-from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Phi, Routine, Type, Value
+from zygote_py.ir.analysis.distances import Distances
+from zygote_py.ir.analysis.effects import (
+    NUMBERS,
+    bases,
+    has_memory,
+    is_fresh,
+    is_view,
+    kinds_of,
+    origins_of,
+    reads,
+    writes,
+)
+from zygote_py.ir.analysis.loops import Loop, LoopNest, loop_nest
+from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Phi, Routine, Value
 from zygote_py.ir.errors import InternalError
-from zygote_py.ir.ops import Effect, Role
-from zygote_py.ir.types import components_of
-
-# Most values are numbers: queries about them must be fast.
-_NUMBERS = frozenset({types.Integer, types.Float, types.Complex, types.Boolean})
-_MEMORY = (types.Array, types.List, types.ListType, types.Set, types.DictType, types.ClassInstanceType)
-
-
-def has_memory(type: Type) -> bool:
-    """Return whether values of this type refer to memory that can be written to."""
-    if type.__class__ in _NUMBERS:
-        return False
-    if _is_tuple(type.__class__):
-        return any(map(has_memory, components_of(type)))
-    return _is_memory(type.__class__)
-
-
-# Numba's type classes have a metaclass that makes `isinstance` slow.
-@functools.cache
-def _is_tuple(kind: type) -> bool:
-    return issubclass(kind, types.BaseTuple)
-
-
-@functools.cache
-def _is_memory(kind: type) -> bool:
-    return issubclass(kind, _MEMORY)
-
-
-@functools.cache
-def _is_array(kind: type) -> bool:
-    return issubclass(kind, types.Array)
-
-
-def is_view(instr: Instr) -> bool:
-    """Return whether an instruction returns a view of its first argument's memory, without reading the elements."""
-    if not _is_array(instr.type.__class__) or not instr.args or not _is_array(instr.args[0].type.__class__):
-        return False
-    if instr.op is ops.getitem:
-        return not any(_is_array(index.type.__class__) for index in instr.args[1:])
-    return ops.of(instr.op).view
-
-
-def is_fresh(instr: Instr) -> bool:
-    """Return whether an instruction returns a new array, which shares memory with no existing value."""
-    if not isinstance(instr.type, types.Array) or effect(instr) is not Effect.ALLOCATE:
-        return False
-    if isinstance(instr.op, Routine):
-        return not instr.op.shares
-    return ops.of(instr.op).fresh or not any(has_memory(arg.type) for arg in instr.args)
-
-
-def effect(instr: Instr) -> Effect:
-    """Return the effect of an instruction, given the types of its arguments: array arithmetic allocates."""
-    if isinstance(instr.op, Routine):
-        return _effect_of_call(instr, instr.op)
-    record = ops.of(instr.op)
-    found = record.effect
-    if found is Effect.PURE and instr.type.__class__ in _NUMBERS:
-        for arg in instr.args:  # a generator takes longer
-            if arg.type.__class__ not in _NUMBERS:
-                break
-        else:
-            return found
-    if found is Effect.READ and instr.op is ops.getitem:
-        source = instr.args[0].type.__class__
-        if is_view(instr) or _is_tuple(source):
-            return Effect.PURE
-        return Effect.ALLOCATE if _is_array(instr.type.__class__) and _is_array(source) else found
-    if found is not Effect.PURE or record.handle_only or is_view(instr):
-        return found
-    if isinstance(instr.type, types.BaseTuple | types.Array | types.List | types.ListType) and has_memory(instr.type):
-        return Effect.ALLOCATE
-    return Effect.READ if any(has_memory(arg.type) for arg in instr.args) else found
-
-
-def _effect_of_call(instr: Instr, routine: Routine) -> Effect:
-    if routine.has_side_effects or routine.writes:
-        return Effect.WRITE
-    if has_memory(instr.type):
-        return Effect.ALLOCATE
-    return Effect.READ if any(has_memory(arg.type) for arg in instr.args) else Effect.PURE
-
-
-def may_write(instr: Instr) -> bool:
-    """Return whether the effect of an instruction is to write."""
-    if isinstance(instr.op, Routine):
-        return _effect_of_call(instr, instr.op) is Effect.WRITE
-    return ops.of(instr.op).effect is Effect.WRITE  # the types of arguments make no other effect to this one
-
-
-def reads(instr: Instr) -> tuple[Operand, ...]:
-    """Return the arguments whose memory an instruction reads."""
-    if ops.of(instr.op).role is Role.STORE:
-        array, value, *index = instr.args
-        found = (value, *index, array) if instr.op is ops.accumulate else (value, *index)
-        return tuple(arg for arg in found if has_memory(arg.type))
-    if instr.op is ops.push or effect(instr) is Effect.PURE:
-        return ()
-    return tuple(arg for arg in instr.args if has_memory(arg.type))
-
-
-def writes(instr: Instr) -> tuple[Operand, ...]:
-    """Return the arguments whose memory an instruction may write to."""
-    if not may_write(instr):
-        return ()
-    record = ops.of(instr.op)
-    if record.role in (Role.STORE, Role.APPEND, Role.POP):
-        return instr.args[:1]
-    if isinstance(instr.op, Routine):
-        return tuple(arg for number, arg in enumerate(instr.args) if number in instr.op.writes)
-    return () if record.silent else tuple(arg for arg in instr.args if has_memory(arg.type))
-
-
-def draws(instr: Instr) -> bool:
-    """Return whether an instruction draws random numbers, or changes the state of the generator."""
-    return ops.of(instr.op).draws
-
-
-def bases(operand: Operand, ends: Collection[Value] = ()) -> set[Operand]:
-    """Return the values that an array may be, or be a view of, on any path; the `ends` are not followed further."""
-
-    def origins(each: Operand) -> tuple[Operand, ...]:
-        return () if each in ends else _origins(each)
-
-    return {each for each in reach([operand], origins) if not origins(each)}
-
-
-def _origins(value: Operand) -> tuple[Operand, ...]:
-    """Return the values of which an array is one or a view."""
-    if isinstance(value, Phi):
-        return value.args
-    return value.args[:1] if isinstance(value, Instr) and is_view(value) else ()
+from zygote_py.ir.ops import Role
 
 
 class Memory:
     """The roots of a function and the writes to them, as the function was at construction.
 
-    At a barrier other threads may write; where only the writes of the code itself matter, `barriers` is false.
+    At a barrier other threads may write; where only the writes of the code itself matter, `barriers` is false. A `nest`
+    of the function's loops is not needed; with one, indices are compared in it, even if the loops change afterwards.
     """
 
-    def __init__(self, function: Function, *, barriers: bool = True) -> None:
+    def __init__(self, function: Function, *, barriers: bool = True, nest: LoopNest | None = None) -> None:
         self._parent: dict[Value, Value] = {}
         self._parts: dict[tuple[Value, object], Value] = {}  # the items of tuple parameters, by index
         self._same_part: dict[Value, Value] = {}
@@ -188,7 +69,7 @@ class Memory:
             self._successors[block] = block.successors
             for index, value in enumerate(self._values[block]):
                 self._place[value] = block, index
-                if value.type.__class__ in _NUMBERS and not isinstance(getattr(value, "op", None), Routine):
+                if value.type.__class__ in NUMBERS and not isinstance(getattr(value, "op", None), Routine):
                     continue
                 shared = list(_shares(value)) if not self._is_part(value) else []
                 for other in shared:  # a push has no memory itself
@@ -217,7 +98,15 @@ class Memory:
                             self._writers.setdefault(root, []).append(instr)
                             self._written.setdefault(root, {}).setdefault(block, []).append(index)
         handed_on = (value for value in self._place if isinstance(value, Phi) and has_memory(value.type))
-        self._nest = loop_nest(function) if any(self._find(value) in self._written for value in handed_on) else None
+        if any(self._find(value) in self._written for value in handed_on):
+            nest = nest or loop_nest(function)
+            self._nest: LoopNest | None = nest
+        else:
+            self._nest = None
+        self._function = function
+        self._distances = None if nest is None else self._make_distances(nest)
+        self._has_threads: bool | None = None
+        self._apart: dict[tuple[Instr, Operand, Instr], bool] = {}
 
     def root(self, operand: Operand) -> Value | None:
         """Return the root of the memory that a value may reach; None if it has no memory."""
@@ -255,7 +144,7 @@ class Memory:
             for writer in self.writers(param)
             if any(
                 self.may_share(target, param)
-                and not _kinds(target.type).isdisjoint(_kinds(param.type))
+                and not kinds_of(target.type).isdisjoint(kinds_of(param.type))
                 and any(may_be(base, writer) for base in bases(target))
                 for target in writes(writer)
             )
@@ -354,6 +243,8 @@ class Memory:
             places = written.get(block, ())
             if loops and places:
                 places = [place for place in places if not self._is_of_its_round(block, place, root, loops)]
+            if places:
+                places = [place for place in places if not self._is_apart(instr, target, block, place)]
             first = bisect_right(places, start)
             remade = block is home and made > start
             if first < len(places) and not (remade and made < places[first]):
@@ -363,6 +254,47 @@ class Memory:
                 seen.update(following)
                 pending += [(each, -1) for each in following]
         return False
+
+    def _is_apart(self, read: Instr, target: Operand, block: Block, place: int) -> bool:
+        """Return whether a write is never one to the elements that an instruction has read before it."""
+        write = self._values[block][place]
+        assert isinstance(write, Instr)
+        if ops.of(write.op).role is not Role.STORE:
+            return False
+        key = read, target, write
+        if key not in self._apart:
+            self._apart[key] = self._find_apart(read, target, write)
+        return self._apart[key]
+
+    def _make_distances(self, nest: LoopNest) -> Distances:
+        home = {value: block for value, (block, _) in self._place.items() if block is not None}
+        return Distances(self._function, nest, home)
+
+    def _find_apart(self, read: Instr, target: Operand, write: Instr) -> bool:
+        if self._has_threads is None:
+            values = (value for found in self._values.values() for value in found)
+            self._has_threads = any(isinstance(value, Instr) and ops.is_of_threads(value.op) for value in values)
+        if self._has_threads:
+            return False  # what others write, their indices say
+        if self._distances is None:
+            if any(each.successors != found for each, found in self._successors.items()):
+                return False  # the function has changed
+            self._distances = self._make_distances(loop_nest(self._function))
+        block, place = self._where(write)
+        start, first = self._where(read)
+        assert block is not None
+        assert start is not None
+        around = next((loop for loop in self._distances.nest.around(start) if block in loop), None)
+        follows = self._follows(around, start, first, block, place)
+        return self._distances.are_apart(read, target, write, follows)
+
+    def _follows(self, loop: Loop | None, first: Block, start: int, block: Block, place: int) -> bool:
+        """Return whether control may reach one point from another within a round of a loop, or at all."""
+        if loop is not None:
+            return self._is_in_its_round(loop, block, place, first, start)
+        return (first is block and start < place) or block in reach(
+            self._successors[first], lambda each: self._successors[each]
+        )
 
     def _older_than_a_round(self, block: Block, target: Operand) -> list[Loop]:
         """Return the loops around a block of which each round finds the array made that `target` is then."""
@@ -387,7 +319,7 @@ class Memory:
             return block is None or block not in loop or (isinstance(each, Phi) and block is loop.header)
 
         def origins(each: Operand) -> tuple[Operand, ...]:
-            return () if is_found(each) else _origins(each)
+            return () if is_found(each) else origins_of(each)
 
         return {None if is_found(each) else each for each in reach([target], origins) if not origins(each)}
 
@@ -452,18 +384,6 @@ class Order:
         if instr not in self:
             raise InternalError(f"memory: `{instr.hint}` is not in the block whose order is queried")
         return self._place[instr][1]
-
-
-@functools.cache
-def _kinds(type: Type) -> frozenset[object]:
-    """Return the kinds of memory that a value of a type may reach: memory of one kind is not of another."""
-    if isinstance(type, types.BaseTuple):
-        return frozenset().union(*map(_kinds, components_of(type)))
-    if isinstance(type, types.List | types.ListType):
-        return frozenset({types.List}) | _kinds(type.dtype)
-    if isinstance(type, types.Array | types.DictType):
-        return frozenset({types.Array if isinstance(type, types.Array) else types.DictType})
-    return frozenset(_MEMORY) if has_memory(type) else frozenset()
 
 
 def _is_one_array(value: Value) -> bool:

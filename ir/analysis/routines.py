@@ -16,7 +16,8 @@ from collections.abc import Collection, Sequence
 from numba import types
 
 from zygote_py.ir.analysis.dataflow import reach
-from zygote_py.ir.analysis.memory import Memory, effect, has_memory, writes
+from zygote_py.ir.analysis.effects import effect, has_memory, writes
+from zygote_py.ir.analysis.memory import Memory
 from zygote_py.ir.core import Function, Instr, Param, Raise, Routine, Type
 from zygote_py.ir.ops import Effect
 from zygote_py.ir.types import components_of

@@ -19,8 +19,8 @@ import numpy as np
 from numba import types
 
 from zygote_py.ir import ops
+from zygote_py.ir.analysis.effects import effect, is_view
 from zygote_py.ir.analysis.loops import CountedLoop, Loop, LoopNest, counted_exit
-from zygote_py.ir.analysis.memory import effect, is_view
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Phi, Value
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops import Effect, Role

@@ -18,8 +18,9 @@ from numba import types
 
 from zygote_py.ir import ops
 from zygote_py.ir.analysis.dataflow import liveness
+from zygote_py.ir.analysis.effects import bases, has_memory, is_fresh
 from zygote_py.ir.analysis.loops import Loop, LoopNest, loop_nest
-from zygote_py.ir.analysis.memory import Memory, bases, has_memory, is_fresh
+from zygote_py.ir.analysis.memory import Memory
 from zygote_py.ir.arrays.sizes import Amount, Known, Sizes, exactly, product, total
 from zygote_py.ir.core import Block, Function, Instr, Loc, Operand, Phi, Routine, Type, Value
 from zygote_py.ir.lazy_dataclass import dataclass

@@ -25,7 +25,7 @@ from zygote_py.ir.lazy_dataclass import dataclass
 
 Known = Mapping[Param, "int | tuple[int, ...]"]
 
-_ROUNDS = 200_000  # rounds of an outer loop that are gone through to add up those of an inner one
+_ROUNDS = 20_000  # rounds of an outer loop that are gone through to add up those of an inner one
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,9 +195,9 @@ class Sizes:
         if how is None or start is None or count.value > _ROUNDS:
             return count * within
         found = 0
-        saved = dict(self._amounts)
+        saved = self._amounts
         for number in range(count.value):
-            self._amounts = dict(saved)
+            self._amounts = {}
             self._counters[how.phi] = exactly(start + number * how.step)
             amount = self.rounds(inner)
             if amount.value is None:

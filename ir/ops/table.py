@@ -147,7 +147,7 @@ class Operation:
     name
         Its name in IR text.
     effect
-        Its effect for arguments of any type; `memory.effect` refines it by the types.
+        Its effect for arguments of any type; `effects.effect` refines it by the types.
     elements
         The number of operands that each element of the result is computed from, one element each; 0 if it is not
         elementwise.

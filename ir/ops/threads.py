@@ -241,3 +241,8 @@ ATOMIC: dict[str, Op] = {op.__name__.removeprefix("atomic_"): op for op in _ALL}
 # By their names in numba.cuda.libdevice.
 _FAST: tuple[Op, ...] = (fast_sin, fast_cos, fast_tan, fast_exp, fast_exp10, fast_log, fast_log2, fast_log10, fast_pow)
 FAST: dict[str, Op] = {**{f"{op.__name__}f": op for op in _FAST}, "fast_fdividef": fast_divide}
+
+
+def is_of_threads(op: Op) -> bool:
+    """Return whether an operation is one of the threads of a device."""
+    return getattr(op, "__module__", None) == __name__

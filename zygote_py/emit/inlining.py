@@ -18,7 +18,7 @@ from numba import types
 from zygote_py.emit.out_of_ssa import Variable, Variables
 from zygote_py.emit.structure import Range
 from zygote_py.ir import Block, Const, Function, Instr, Operand, Phi, Value, ops, uses
-from zygote_py.ir.analysis import memory
+from zygote_py.ir.analysis import effects
 from zygote_py.ir.lazy_dataclass import dataclass
 
 # The approximate maximum width of an expression; longer lines are hard to read.
@@ -46,7 +46,7 @@ class _Expression:
 
 def is_movable(instr: Instr) -> bool:
     """Return whether `instr` may be computed anywhere in its block: it has no effect and reads no memory."""
-    return memory.effect(instr) is ops.Effect.PURE
+    return effects.effect(instr) is ops.Effect.PURE
 
 
 def choose_statements(
@@ -118,7 +118,7 @@ class _Chooser:
         self.candidates: set[Value] = set()
 
     def is_dead(self, instr: Instr) -> bool:
-        idle = memory.effect(instr) is not ops.Effect.WRITE and not ops.of(instr.op).may_raise
+        idle = effects.effect(instr) is not ops.Effect.WRITE and not ops.of(instr.op).may_raise
         return self.counts[instr] == 0 and idle
 
     def is_root(self, instr: Instr) -> bool:
@@ -128,7 +128,7 @@ class _Chooser:
             return False
         inner = self.take(instr.args, _width(instr))
         leaves = {self.variables.of[arg] for arg in instr.args if isinstance(arg, Value) and arg not in self.inlined}
-        effect = memory.effect(instr)
+        effect = effects.effect(instr)
         guarded = ops.of(instr.op).may_raise or effect is ops.Effect.READ
         width = _width(instr) + sum(_operand_width(arg) for arg in instr.args if arg not in self.inlined)
         for expression in inner:
