@@ -1,6 +1,7 @@
 """The names that other folders import, and the modules that define them; each is imported when it is first used."""
 
 from .dataflow import reach as reach
+from .distances import Distances as Distances
 from .dominators import (
     DominatorTree as DominatorTree,
     dominator_tree as dominator_tree,

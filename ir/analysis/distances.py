@@ -76,6 +76,9 @@ class Distances:
         self._shared: frozenset[Loop] = frozenset()  # loops of whose rounds the read and the write share one
         self._later: Loop | None = None  # the loop of which the write has a later round
 
+    def __contains__(self, value: Value) -> bool:
+        return value in self._home
+
     def are_apart(self, read: Instr, target: Operand, write: Instr, follows: bool) -> bool:
         """Return whether a write never changes what has been read before it of the memory of `target`.
 
@@ -101,6 +104,30 @@ class Distances:
         around = [loop for loop in self._around(r) if w in loop]
         cases: list[int | None] = [*range(len(around)), *([None] if follows else [])]
         return all(any(self._differ(a, r, b, w, around, case) for a, b in pairs) for case in cases)
+
+    def are_others(self, a: Instr, b: Instr, loop: Loop) -> bool:
+        """Return whether two accesses to elements are to different ones whenever they are in one run of a loop.
+
+        Parameters
+        ----------
+        a, b : Instr
+            Instructions that read or write an element, in memory that may be the same.
+        loop : Loop
+            A loop around both.
+        """
+        first, second = self._accessed(a), self._accessed(b)
+        if first is None or second is None or first[0] is not second[0]:
+            return False
+        around = [each for each in self._around(self._home[a]) if each.depth < loop.depth]
+        pairs = zip(first[1], second[1], strict=False)
+        return any(self._differ(x, self._home[a], y, self._home[b], around, None) for x, y in pairs)
+
+    def _accessed(self, instr: Instr) -> tuple[Operand, list[Operand]] | None:
+        if ops.of(instr.op).role is Role.STORE:
+            return self._indices(instr.args[0], instr.args[2:])
+        if instr.op is ops.getitem and not is_view(instr):
+            return self._indices(instr.args[0], instr.args[1:])
+        return None
 
     def _indices(self, array: Operand, index: Sequence[Operand]) -> tuple[Operand, list[Operand]] | None:
         """Return the array that a view is of, and the indices of the element in it, as far as they are numbers."""

@@ -11,7 +11,8 @@
                                                     b5: accumulate %x, %s, %i
                                                         jump b3
 
-Only if the element is the same in all iterations and nothing else in the loop accesses the array. If the loop makes no
+Only if the element is the same in all iterations and nothing else in the loop accesses it, or the array, unless the
+indices tell that it accesses other elements. If the loop makes no
 iteration there may be no such element; loops that do not count are unchanged. The order of summation changes: only
 adjoints (instructions with an `origin`), which are sums in no particular order, are promoted, not the user's own
 accumulations.
@@ -20,15 +21,15 @@ accumulations.
 from __future__ import annotations
 
 import operator
-from collections import Counter
 
 from numba import types
 
 from zygote_py.ir import ops
 from zygote_py.ir.analysis import (
     CountedLoop,
-    DominatorTree,
+    Distances,
     Loop,
+    LoopNest,
     Memory,
     counted_exit,
     invariant,
@@ -38,6 +39,7 @@ from zygote_py.ir.analysis import (
 )
 from zygote_py.ir.building.cfg import order_blocks, split_edge
 from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Phi, Value, zero
+from zygote_py.ir.walks import definitions, grouped
 
 
 def promote_accumulations(function: Function) -> None:
@@ -57,33 +59,39 @@ def _promote_one(function: Function, memory: Memory) -> bool:
             len(loop.latches) == len(loop.entering) == len(loop.exits) == 1
             and not loop.raising_exits
             and (counted := counted_exit(loop)) is not None
-            and _promote(loop, counted, function, memory, nest.tree)
+            and _promote(loop, counted, function, memory, nest)
         ):
             return True
     return False
 
 
-def _promote(loop: Loop, counted: CountedLoop, function: Function, memory: Memory, tree: DominatorTree) -> bool:
+def _promote(loop: Loop, counted: CountedLoop, function: Function, memory: Memory, nest: LoopNest) -> bool:
     ((inside, behind),) = loop.exits
     (latch,), (before,) = loop.latches, loop.entering
     if inside is not loop.header or _runs(counted) is False:
         return False
     touched = _touched(loop, memory)
+    distances: Distances | None = None
     sums: list[Instr] = []
     for block in loop.order:
-        if block is loop.header or not tree.dominates(block, latch):
+        if block is loop.header or not nest.tree.dominates(block, latch):
             continue
         for position, instr in enumerate(block.instrs):
             if instr.op is not ops.accumulate or instr.origin is None:
                 continue
             array, value, *index = instr.args
             root = memory.root(array)
-            if root is None or touched[root] != 1 or not isinstance(array.type, types.Array):
+            if root is None or not isinstance(array.type, types.Array):
                 continue
             if (len(index), value.type) != (array.type.ndim, array.type.dtype) or not all(
                 invariant(each, loop) for each in (array, *index)
             ):
                 continue
+            others = [each for each in touched[root] if each is not instr]
+            if others:
+                distances = distances or Distances(function, nest, definitions(function))
+                if not all(each in distances and distances.are_others(instr, each, loop) for each in others):
+                    continue
             hint = value.hint if isinstance(value, Value) and value.hint else "d"
             total = Phi(value.type, hint)
             added = Instr(operator.add, (total, value), value.type, hint, instr.loc, (), instr.origin)
@@ -96,14 +104,13 @@ def _promote(loop: Loop, counted: CountedLoop, function: Function, memory: Memor
     return bool(sums)
 
 
-def _touched(loop: Loop, memory: Memory) -> Counter[Value]:
-    """Return the number of instructions of a loop that read or write memory with each root."""
-    return Counter(
-        root
+def _touched(loop: Loop, memory: Memory) -> dict[Value | None, list[Instr]]:
+    """Return the instructions of a loop that read or write memory, by its roots."""
+    return grouped(
+        (root, instr)
         for block in loop.order
         for instr in block.instrs
         for root in {memory.root(each) for each in (*reads(instr), *writes(instr))}
-        if root is not None
     )
 
 
