@@ -32,6 +32,7 @@ from benchmarks.measure import Times, interleaved, time_in_processes
 from benchmarks.memory import peak_in_process
 from benchmarks.second import SECOND, check_second, compile_second
 from benchmarks.split import split_times
+from benchmarks.step_cases import STEP_CASES
 
 
 def main() -> None:
@@ -62,7 +63,7 @@ def main() -> None:
         for fastmath in {"off": (False,), "on": (True,), "both": (False, True)}[options.fastmath]:
             print(f"{name}, fastmath {'on' if fastmath else 'off'} ...", file=sys.stderr, flush=True)
             results[name, fastmath] = time_in_processes(name, fastmath, processes, rounds, seconds)
-    peaks = {name: peak_in_process(name) for name in ARRAY_CASES if name in wanted}
+    peaks = {name: peak_in_process(name) for name in (*ARRAY_CASES, *STEP_CASES) if name in wanted}
     if results:
         print(report.speed_table(results), *report.notes(results), sep="\n", end="\n\n", flush=True)
     if peaks:

@@ -18,7 +18,7 @@ from benchmarks.case import Case
 from zygote_py import gradient
 
 
-def _case(
+def array_case(
     name: str, function: Callable[..., float], by_hand: Callable[..., object], arguments: tuple[object, ...], wrt: int
 ) -> Case:
     """Return a case whose first `wrt` arguments get a gradient."""
@@ -32,7 +32,7 @@ def logsumexp_numpy(fastmath: bool) -> Case:
     """LogSumExp of 10,000 elements by NumPy calls."""
     jit = numba.njit(fastmath=fastmath)
     x = np.random.default_rng(0).normal(size=10_000)
-    return _case("logsumexp_numpy", jit(array_programs.logsumexp), jit(programs.logsumexp_by_hand), (x,), 1)
+    return array_case("logsumexp_numpy", jit(array_programs.logsumexp), jit(programs.logsumexp_by_hand), (x,), 1)
 
 
 def logistic(fastmath: bool) -> Case:
@@ -41,7 +41,9 @@ def logistic(fastmath: bool) -> Case:
     rng = np.random.default_rng(1)
     x, w = rng.normal(size=(1000, 100)), rng.normal(size=100)
     y = np.where(x @ w + rng.normal(size=1000) > 0.0, 1.0, -1.0)
-    return _case("logistic", jit(array_programs.logistic), jit(array_programs.logistic_by_hand), (0.5 * w, x, y), 1)
+    return array_case(
+        "logistic", jit(array_programs.logistic), jit(array_programs.logistic_by_hand), (0.5 * w, x, y), 1
+    )
 
 
 def perceptron(fastmath: bool) -> Case:
@@ -51,7 +53,9 @@ def perceptron(fastmath: bool) -> Case:
     w1, b1 = rng.normal(size=(784, 32)) / 28.0, 0.1 * rng.normal(size=32)
     w2, b2 = rng.normal(size=(32, 10)) / 6.0, 0.1 * rng.normal(size=10)
     arguments = (w1, b1, w2, b2, rng.uniform(size=(128, 784)), rng.integers(0, 10, 128))
-    return _case("perceptron", jit(array_programs.perceptron), jit(array_programs.perceptron_by_hand), arguments, 4)
+    return array_case(
+        "perceptron", jit(array_programs.perceptron), jit(array_programs.perceptron_by_hand), arguments, 4
+    )
 
 
 def nbody(fastmath: bool) -> Case:
@@ -62,7 +66,7 @@ def nbody(fastmath: bool) -> Case:
     by_hand = jit(array_programs.nbody_by_hand_with(accelerate, accelerate_back))
     rng = np.random.default_rng(3)
     arguments = (rng.normal(size=(8, 3)), rng.normal(size=(8, 3)), rng.uniform(0.5, 1.5, 8), 100)
-    return _case("nbody", function, by_hand, arguments, 3)
+    return array_case("nbody", function, by_hand, arguments, 3)
 
 
 def mixture(fastmath: bool) -> Case:
@@ -73,7 +77,7 @@ def mixture(fastmath: bool) -> Case:
     factors = rng.normal(size=(components, d * (d + 1) // 2))
     parameters = rng.normal(size=components), rng.uniform(size=(components, d)), factors
     arguments = (*parameters, rng.normal(size=(n, d)), 1.0, 0)
-    return _case("mixture", jit(array_programs.mixture), jit(array_programs.mixture_by_hand), arguments, 3)
+    return array_case("mixture", jit(array_programs.mixture), jit(array_programs.mixture_by_hand), arguments, 3)
 
 
 ARRAY_CASES: Mapping[str, Callable[[bool], Case]] = {

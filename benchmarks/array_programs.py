@@ -219,65 +219,93 @@ def mixture(alphas, means, factors, x, gamma, m):
     return likelihood + prior
 
 
+BLOCK = 128  # points that are worked on side by side
+
+
 def mixture_by_hand(alphas, means, factors, x, gamma, m):
-    """Differentiate the mixture point by point; for a point, the centered and scaled differences to the means are
-    saved.
+    """Differentiate the mixture for blocks of points: the innermost loops run over the points of a block, which are
+    independent. Of each point the scaled differences to the means are saved.
     """
     n, d = x.shape
     components = len(alphas)
-    diagonals, log_determinants = np.empty((components, d)), np.zeros(components)
+    lower, log_determinants = np.zeros((components, d, d)), np.zeros(components)
     for k in range(components):
+        at = d
         for j in range(d):
-            diagonals[k, j] = math.exp(factors[k, j])
+            lower[k, j, j] = math.exp(factors[k, j])
             log_determinants[k] += factors[k, j]
-    dalphas, dmeans, dfactors = np.zeros_like(alphas), np.zeros_like(means), np.zeros_like(factors)
-    centered, scaled = np.empty((components, d)), np.empty((components, d))
-    terms, flow = np.empty(components), np.empty(d)
-    for i in range(n):
-        largest = -math.inf
+            for i in range(j + 1, d):
+                lower[k, i, j] = factors[k, at]
+                at += 1
+    dalphas, dmeans, dfactors = np.zeros(components), np.zeros((components, d)), np.zeros_like(factors)
+    dlower = np.zeros((components, d, d))
+    points, centered, scaled = np.empty((d, BLOCK)), np.empty((d, BLOCK)), np.empty((components, d, BLOCK))
+    terms, largest, total, flow = np.empty((components, BLOCK)), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
+    for first in range(0, n, BLOCK):
+        size = min(BLOCK, n - first)
+        for j in range(d):
+            for i in range(size):
+                points[j, i] = x[first + i, j]
+        for i in range(size):
+            largest[i], total[i] = -1e300, 0.0
         for k in range(components):
             for j in range(d):
-                centered[k, j] = x[i, j] - means[k, j]
-                scaled[k, j] = diagonals[k, j] * centered[k, j]
-            at = d
-            for j in range(d):
-                for l in range(j + 1, d):  # noqa: E741
-                    scaled[k, l] += factors[k, at] * centered[k, j]
-                    at += 1
-            square = 0.0
-            for j in range(d):
-                square += scaled[k, j] * scaled[k, j]
-            terms[k] = alphas[k] + log_determinants[k] - 0.5 * square
-            largest = max(largest, terms[k])
-        total = 0.0
+                for i in range(size):
+                    centered[j, i] = points[j, i] - means[k, j]
+            for i in range(size):
+                flow[i] = 0.0
+            for r in range(d):
+                factor = lower[k, r, r]
+                for i in range(size):
+                    scaled[k, r, i] = factor * centered[r, i]
+                for j in range(r):
+                    factor = lower[k, r, j]
+                    for i in range(size):
+                        scaled[k, r, i] += factor * centered[j, i]
+                for i in range(size):
+                    flow[i] += scaled[k, r, i] * scaled[k, r, i]
+            constant = alphas[k] + log_determinants[k]
+            for i in range(size):
+                terms[k, i] = constant - 0.5 * flow[i]
+                largest[i] = max(largest[i], terms[k, i])
         for k in range(components):
-            terms[k] = math.exp(terms[k] - largest)
-            total += terms[k]
+            for i in range(size):
+                terms[k, i] = math.exp(terms[k, i] - largest[i])
+                total[i] += terms[k, i]
+        for i in range(size):
+            total[i] = 1.0 / total[i]
         for k in range(components):
-            weight = terms[k] / total
+            weight = 0.0
+            for i in range(size):
+                terms[k, i] *= total[i]
+                weight += terms[k, i]
             dalphas[k] += weight
             for j in range(d):
-                flow[j] = -weight * scaled[k, j]
-            at = d
-            for j in range(d):
-                dfactors[k, j] += flow[j] * centered[k, j]  # of the diagonal itself until the end
-                back = diagonals[k, j] * flow[j]
-                for l in range(j + 1, d):  # noqa: E741
-                    dfactors[k, at] += flow[l] * centered[k, j]
-                    back += factors[k, at] * flow[l]
-                    at += 1
-                dmeans[k, j] -= back
-    largest, total = -math.inf, 0.0
+                for i in range(size):
+                    centered[j, i] = points[j, i] - means[k, j]
+            for r in range(d):
+                sum_ = 0.0
+                for i in range(size):
+                    flow[i] = terms[k, i] * scaled[k, r, i]
+                    sum_ += flow[i]
+                for j in range(r + 1):
+                    dmeans[k, j] += lower[k, r, j] * sum_
+                    product = 0.0
+                    for i in range(size):
+                        product += flow[i] * centered[j, i]
+                    dlower[k, r, j] -= product
+    most, sum_ = alphas[0], 0.0
     for k in range(components):
-        largest = max(largest, alphas[k])
+        most = max(most, alphas[k])
     for k in range(components):
-        terms[k] = math.exp(alphas[k] - largest)
-        total += terms[k]
+        sum_ += math.exp(alphas[k] - most)
     for k in range(components):
+        weight, at = dalphas[k], d
+        dalphas[k] = weight - n * math.exp(alphas[k] - most) / sum_
         for j in range(d):
-            own = (dfactors[k, j] + gamma * gamma * diagonals[k, j]) * diagonals[k, j]
-            dfactors[k, j] = own + dalphas[k] - m
-        for j in range(d, factors.shape[1]):
-            dfactors[k, j] += gamma * gamma * factors[k, j]
-        dalphas[k] -= n * terms[k] / total
+            own = lower[k, j, j]
+            dfactors[k, j] = weight + dlower[k, j, j] * own + gamma * gamma * own * own - m
+            for i in range(j + 1, d):
+                dfactors[k, at] = dlower[k, i, j] + gamma * gamma * factors[k, at]
+                at += 1
     return dalphas, dmeans, dfactors

@@ -20,6 +20,7 @@ import numpy as np
 from benchmarks import programs
 from benchmarks.array_cases import ARRAY_CASES
 from benchmarks.case import Case
+from benchmarks.step_cases import STEP_CASES
 from zygote_py import gradient
 
 
@@ -111,6 +112,7 @@ CASES: Mapping[str, Callable[[bool], Case]] = {
     "evalpoly16": partial(evalpoly, terms=16),
     "stack": stack,
     **ARRAY_CASES,
+    **STEP_CASES,
 }
 
 

@@ -18,12 +18,13 @@ from numba import types
 
 from zygote_py.ir import ops
 from zygote_py.ir.analysis.dataflow import liveness
-from zygote_py.ir.analysis.effects import bases, has_memory, is_fresh
+from zygote_py.ir.analysis.effects import bases, effect, has_memory, is_fresh
 from zygote_py.ir.analysis.loops import Loop, LoopNest, loop_nest
 from zygote_py.ir.analysis.memory import Memory
 from zygote_py.ir.arrays.sizes import Amount, Known, Sizes, exactly, product, total
 from zygote_py.ir.core import Block, Function, Instr, Loc, Operand, Phi, Routine, Type, Value
 from zygote_py.ir.lazy_dataclass import dataclass
+from zygote_py.ir.ops.helpers import is_helper
 from zygote_py.ir.types import components_of
 
 
@@ -82,26 +83,32 @@ class _Finder:
             for instr in block.instrs:
                 self._find(instr, block, instr in kept)
         results = [arg for block, end in self._function.returns() for arg in end.args]
-        roots = {root for result in results if (root := self._memory.root(result)) is not None}
+        roots = {root for result in results if (root := self._root(result)) is not None}
         returned = total([each.in_all for root in roots for each in self._groups.get(root, ())])
         return Allocations(tuple(each for group in self._groups.values() for each in group), self._peak(), returned)
 
+    def _root(self, operand: Operand) -> Value | None:
+        """Return what stands for the memory of a value: an array that a rule's function makes stands for itself."""
+        if isinstance(operand, Instr) and _is_made(operand):
+            return operand
+        return self._memory.root(operand)
+
     def _find(self, instr: Instr, block: Block, is_kept: bool) -> None:
-        root = self._memory.root(instr)
+        root = self._root(instr)
         kind: Any = instr.type
         loops = list(self._nest.around(block))[::-1]
         if isinstance(instr.op, Routine):
             self._call(instr, instr.op, root, loops)
         elif instr.op is ops.push:
             self._push(instr, loops)
-        elif root is not None and isinstance(kind, types.Array) and is_fresh(instr):
+        elif root is not None and isinstance(kind, types.Array) and (is_fresh(instr) or _is_made(instr)):
             size = product([exactly(bytes_of(kind.dtype)), self.sizes.elements(instr)])
             pieces = self.sizes.rounds(loops) if is_kept else exactly(1)
             self._add(root, Allocation(instr.hint or "t", instr.loc, "array", size, pieces))
 
     def _push(self, instr: Instr, loops: list[Loop]) -> None:
         stack, item = instr.args
-        root = self._memory.root(stack)
+        root = self._root(stack)
         if root is not None and isinstance(stack, Value):
             rounds = self.sizes.rounds(loops)
             capacity = Amount(rounds.text, None if rounds.value is None else _capacity(rounds.value))
@@ -153,12 +160,17 @@ class _Finder:
         return found
 
     def _roots(self, operands: Iterable[Operand]) -> set[Value]:
-        found = {self._memory.root(each) for each in operands if isinstance(each, Value) and has_memory(each.type)}
+        found = {self._root(each) for each in operands if isinstance(each, Value) and has_memory(each.type)}
         return {root for root in found if root is not None and root in self._groups}
 
     def _is_only_source(self, instr: Instr) -> bool:
-        root = self._memory.root(instr)
-        return root is instr and len(self._groups.get(root, ())) == 1 and is_fresh(instr)
+        root = self._root(instr)
+        return root is instr and len(self._groups.get(root, ())) == 1 and (is_fresh(instr) or _is_made(instr))
+
+
+def _is_made(instr: Instr) -> bool:
+    """Return whether a function of a rule makes an array, though it may return one that it is given."""
+    return is_helper(instr.op) and effect(instr) is ops.Effect.ALLOCATE
 
 
 def _capacity(count: int) -> int:

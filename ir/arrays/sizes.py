@@ -90,6 +90,16 @@ def total(amounts: Iterable[Amount]) -> Amount:
     return made
 
 
+def _common(amounts: Sequence[Amount]) -> Amount:
+    """Return the length to which axes broadcast."""
+    others = list({each.text: each for each in amounts if each.text != "1"}.values()) or list(amounts[:1])
+    if len(others) == 1:
+        return others[0]
+    values = [each.value for each in others]
+    known = None if None in values else max(value for value in values if value is not None)
+    return Amount(f"max({', '.join(each.text for each in others)})", known)
+
+
 def _combined(sign: str, op: Callable[[int, int], int], a: Amount, b: Amount, neutral: int) -> Amount:
     value = None if a.value is None or b.value is None else op(a.value, b.value)
     if a.text.lstrip("-").isdecimal() and b.text.lstrip("-").isdecimal() and value is not None:
@@ -140,10 +150,13 @@ class Sizes:
         self._amounts: dict[Hashable, Amount | None] = {}
         self._counters: dict[Value, Amount] = {}
         self._headers = {phi: block for block in function.blocks for phi in block.phis}
+        self._added_to: dict[Operand, Operand] = {}  # where an array is added as a whole
         self._pushed: dict[Value, list[Operand]] = {}
         for instr in function.instrs():
             if instr.op is ops.push and isinstance(instr.args[0], Value):
                 self._pushed.setdefault(instr.args[0], []).append(instr.args[1])
+            elif instr.op is ops.accumulate and len(instr.args) == 2:
+                self._added_to[instr.args[1]] = instr.args[0]
 
     def of(self, operand: Operand) -> Amount:
         """Return the amount that an integer is."""
@@ -244,6 +257,10 @@ class Sizes:
                 return self.of(a) - self.of(b)
             case operator.mul, (a, b):
                 return self.of(a) * self.of(b)
+            case ops.fitting_length, (target, *_):
+                return self.of(target)
+            case ops.common_length, _:
+                return _common([self.of(arg) for arg in args])
         if not all(isinstance(arg.type, types.Integer) for arg in args):
             return None
         amounts = [self.of(arg) for arg in args]
@@ -287,10 +304,12 @@ class Sizes:
             return self.of(length.operand)
         if length.parts:
             found = [self._of_length(each, array, axis) for each in length.parts]
-            longer = [each for each in found if each is not None and each.text != "1"]
-            return longer[0] if longer and len(found) == len([f for f in found if f]) else None
+            return None if None in found else _common([each for each in found if each is not None])
         if length.array is None or (length.array is array and length.axis == axis):
-            return self._of_slice(length)
+            found_there = self._of_slice(length)
+            if found_there is None and array in self._added_to:
+                return self.length(self._added_to[array], axis)
+            return found_there
         return self.length(length.array, length.axis)
 
     def _of_slice(self, length: Length) -> Amount | None:
@@ -298,7 +317,24 @@ class Sizes:
             case ("without", whole, int(left_out)):
                 found = self._of_key(whole)
                 return None if found is None else (found - exactly(left_out)).at_least(0)
+            case ("slice", whole, start, stop, None | 1):
+                return self._between(self._of_key(whole), self._bound(start), self._bound(stop))
         return None
+
+    def _bound(self, key: object) -> Amount | None:
+        return exactly(key) if isinstance(key, int) else self._of_key(key)
+
+    @staticmethod
+    def _between(whole: Amount | None, start: Amount | None, stop: Amount | None) -> Amount | None:
+        """Return the length of a slice whose bounds are not negative and, as an expression, within the array."""
+        if whole is None or any(each is not None and (each.value or 0) < 0 for each in (start, stop)):
+            return None
+        made = (stop or whole) - (start or exactly(0))
+        values = [(each or default).value for each, default in ((whole, whole), (start, exactly(0)), (stop, whole))]
+        if None in values:
+            return Amount(made.text)
+        length, first, last = (value or 0 for value in values)
+        return Amount(made.text, max(min(last, length) - min(first, length), 0))
 
     def _of_key(self, key: object) -> Amount | None:
         match key:
