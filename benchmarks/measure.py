@@ -20,6 +20,7 @@ import numpy as np
 
 from benchmarks.case import Case
 from benchmarks.cases import CASES
+from benchmarks.run_peers import with_peers
 
 Times = dict[str, list[float]]
 
@@ -78,7 +79,7 @@ def interleaved(runs: Mapping[str, Callable[[], object]], rounds: int, seconds: 
 
 def time_case(name: str, fastmath: bool, rounds: int, seconds: float) -> tuple[Times, int]:
     """Build, check and time one case in this process; return the seconds per run, and the calls in a run."""
-    case = CASES[name](fastmath)
+    case = with_peers(CASES[name](fastmath))
     check(case)
     return interleaved(case.runs, rounds, seconds), case.calls
 

@@ -18,6 +18,7 @@ from benchmarks.code_size import Sizes, growth
 from benchmarks.compile_programs import ROWS
 from benchmarks.compile_time import AGAIN, LEAST, SIZES, Sample, Samples, slope
 from benchmarks.measure import Times, ratio
+from benchmarks.run_peers import PEER
 
 Results = Mapping[tuple[str, bool], Times]
 
@@ -57,6 +58,8 @@ def speed_table(results: Results) -> str:
         "hand / primal",
         "/ hand",
         "/ hand, medians",
+        PEER,
+        f"/ {PEER}",
     )
     rows = []
     for (name, fastmath), times in results.items():
@@ -69,6 +72,8 @@ def speed_table(results: Results) -> str:
                 f"{ratio(times, 'hand-written', 'primal'):.2f}",
                 f"{ratio(times, 'gradient', 'hand-written'):.2f}",
                 f"{ratio(times, 'gradient', 'hand-written', median):.2f}",
+                duration(min(times[PEER])) if PEER in times else "",
+                f"{ratio(times, 'gradient', PEER):.2f}" if PEER in times else "",
             )
         )
     return table(head, rows)
