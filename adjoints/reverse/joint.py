@@ -314,7 +314,7 @@ class _Join:
 
     def _make_late(self) -> None:
         """Find the shadows that the reverse sweep makes."""
-        self.late: dict[Phi, LateShadow] = {}
+        self.late: dict[Value, LateShadow] = {}
         if self.covering is not None:
             return  # the threads of a device are given their shadows
         shadows = {self.forward.values[array]: self.forward.values[shadow] for array, shadow in self.shadows.items()}
@@ -322,7 +322,7 @@ class _Join:
         self.late = finder.find([self.trips[loop] for loop, reverse in self.reversed.items() if reverse.is_left_here])
         for late in self.late.values():
             for made, block in ((late.begun, late.trip.first), (late.end, late.after)):
-                self.home |= dict.fromkeys((made, *made.args), block)
+                self.home |= dict.fromkeys([made, *(each for each in made.args if isinstance(each, Value))], block)
 
     def _hand_on_late(self) -> None:
         """Hand late shadows from round to round of the reversed loops, and add up what is left of the first round."""

@@ -248,8 +248,10 @@ class Distances:
         key = loop, side
         if key not in self._counters:
             self._counters[key] = _Counter(loop, how, side)
-        step = {_Step(abs(how.step)): 1 if how.step > 0 else -1} if is_later else {}
-        return Affine(0, {self._counters[key]: 1, **step})
+        terms: dict[object, int] = {self._counters[key]: 1}
+        if is_later:
+            terms[_Step(abs(how.step))] = 1 if how.step > 0 else -1
+        return Affine(0, terms)
 
 
 def _leading_numbers(index: Sequence[Operand]) -> list[Operand]:

@@ -241,7 +241,7 @@ class Memory:
         while pending:
             block, start = pending.pop()
             places = written.get(block, ())
-            if loops and places:
+            if loops and places and root is not None:
                 places = [place for place in places if not self._is_of_its_round(block, place, root, loops)]
             if places:
                 places = [place for place in places if not self._is_apart(instr, target, block, place)]

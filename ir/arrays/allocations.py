@@ -186,10 +186,8 @@ def bytes_of(kind: Type) -> int:
     """Return the bytes of a value in memory; of an array, those of what refers to it."""
     if isinstance(kind, types.Boolean):
         return 1
-    if isinstance(kind, types.Integer | types.Float):
-        return int(kind.bitwidth) // 8
-    if isinstance(kind, types.Complex):
-        return int(kind.bitwidth) // 8
+    if isinstance(kind, types.Integer | types.Float | types.Complex):
+        return int(getattr(kind, "bitwidth", 64)) // 8
     if isinstance(kind, types.BaseTuple):
         return sum(-(-bytes_of(each) // 8) * 8 for each in components_of(kind))
     if isinstance(kind, types.Array):

@@ -163,7 +163,7 @@ class Sizes:
         if isinstance(operand, Const):
             return exactly(int(operand.value)) if isinstance(operand.value, int) else Amount(str(operand.value))
         if operand in self._counters:
-            return self._counters[operand]  # type: ignore[index]
+            return self._counters[operand]
         found = self._once(operand, isinstance(operand, Phi), lambda: self._find(operand))
         return found or Amount(getattr(operand, "hint", "") or "t")
 
@@ -265,7 +265,7 @@ class Sizes:
             return None
         amounts = [self.of(arg) for arg in args]
         text = f"{ops.name_of(operand.op)}({', '.join(each.text for each in amounts)})"
-        plain = {max: max, min: min, operator.floordiv: operator.floordiv, operator.mod: operator.mod}.get(operand.op)
+        plain: Any = operand.op if operand.op in (max, min, operator.floordiv, operator.mod) else None
         if plain is None or not all(each.is_exact for each in amounts):
             if operand.op is max and len(args) == 2 and args[1] == Const(0, args[1].type):
                 return amounts[0]

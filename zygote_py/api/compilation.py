@@ -62,7 +62,7 @@ def njit(*args: Any, **options: Any) -> Any:
     It is `numba.njit` but for one thing: where `fastmath` allows approximations (`True`, or a set with "afn"), loops
     that LLVM vectorises call the functions of the C library for two to eight numbers at a time, where there are some
     (glibc on x86-64): exp, log, sin, cos, tanh, pow and others, with an error of at most four units in the last place.
-    Gradients of functions with such flags have them in any case, whoever compiled the function.
+    Gradients of functions with such flags have them in any case, also if `numba.njit` compiled the function.
 
     Parameters
     ----------

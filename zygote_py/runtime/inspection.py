@@ -22,12 +22,14 @@ class Inspected:
 
         It includes what the adjoint needs of it: shadows of arrays, and copies of contents.
         """
-        return self._inspect(args).primal_text
+        text: str = self._inspect(args).primal_text
+        return text
 
     @shortening
     def adjoint_ir(self: Any, *args: Any) -> str:
         """Return the IR of the adjoint for these arguments, or types; `@v` is the value that `%v` had. See `source`."""
-        return self._inspect(args).adjoint_text
+        text: str = self._inspect(args).adjoint_text
+        return text
 
     @shortening
     def source(self: Any, *args: Any) -> str:
@@ -52,7 +54,8 @@ class Inspected:
             If a string does not name types.
         """
         of, argument_types = self._inspected(args)
-        return of._compile(argument_types)[1].source
+        source: str = of._compile(argument_types)[1].source
+        return source
 
     @shortening
     def compile(self: Any, *args: Any) -> None:
@@ -95,7 +98,8 @@ class Inspected:
         """
         of, argument_types = self._inspected(args)
         given = () if len(args) == 1 and isinstance(args[0], str) else of._bind(args, {})
-        return of._plan(argument_types, [getattr(each, "shape", each) for each in given])
+        plan: Plan = of._plan(argument_types, [getattr(each, "shape", each) for each in given])
+        return plan
 
     def _plan(self: Any, argument_types: tuple[Type, ...], sizes: Sequence[object]) -> Plan:
         """Return the plan for types, and for the shapes and integers among some sizes."""
@@ -105,11 +109,13 @@ class Inspected:
 
     def inspect_llvm(self: Any, *args: Any) -> str:
         """Return the optimised LLVM IR of the derivative for these arguments, or types; see `source`."""
-        return self._native(numba_adapter.llvm_text, args)
+        text: str = self._native(numba_adapter.llvm_text, args)
+        return text
 
     def inspect_asm(self: Any, *args: Any) -> str:
         """Return the machine code of the derivative for these arguments, or types; see `source`."""
-        return self._native(numba_adapter.asm_text, args)
+        text: str = self._native(numba_adapter.asm_text, args)
+        return text
 
     def _inspected(self: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Type, ...]]:
         """Return the function for this number of arguments, and their types, which a string may name."""
@@ -123,7 +129,8 @@ class Inspected:
             now, kernel = of._compile(argument_types)
             if kernel.compiled is None:
                 kernel.compiled, _ = compiler.compile_gradient(of._request, argument_types, now.hidden)
-            return kernel.compiled
+            compiled: compiler.Compiled = kernel.compiled
+            return compiled
 
     def _native(self: Any, show: Callable[[Any, tuple[Type, ...]], str], args: tuple[Any, ...]) -> str:
         of, argument_types = self._inspected(args)

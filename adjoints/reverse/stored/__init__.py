@@ -1,1 +1,1 @@
-"""What the reverse sweep needs of the forward sweep: stored, recomputed or made late."""
+"""The values that the reverse sweep needs of the forward sweep: stored, recomputed or made late."""

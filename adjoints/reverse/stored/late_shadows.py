@@ -6,8 +6,8 @@
             new[i] = f(u, i)                    for i in range(n): ...  takes from dnew, adds to du
         u = new                             du0 += du                   to the shadow of what the loop began with
 
-A shadow that is made beside its array, in the forward sweep, would be kept until the reverse sweep comes to its round:
-one for each round, like the records. Made here, there are two at a time.
+A shadow that is made beside its array, in the forward sweep, would be kept until the reverse of its round: one for
+each round, like the records. Made here, there are two at a time.
 
 The shadow of `u` is then no longer the one of `u0`, though `u` is `u0` in the first round. That makes no difference as
 long as nothing takes from one what belongs to the other: what the loop began with, and what it ends with, must not be
@@ -92,9 +92,9 @@ class LateShadows:
         self._memory = memory
         self._shadows = shadows
 
-    def find(self, trips: Sequence[Trip]) -> dict[Phi, LateShadow]:
+    def find(self, trips: Sequence[Trip]) -> dict[Value, LateShadow]:
         """Return the late shadows by the phis that they stand for."""
-        found: dict[Phi, LateShadow] = {}
+        found: dict[Value, LateShadow] = {}
         for trip in trips:
             for array in list(trip.loop.header.phis):
                 shadow = self._shadows.get(array)
@@ -144,11 +144,11 @@ class LateShadows:
             for phi in block.phis:
                 for pred, operand in phi.incoming.items():
                     if operand in values:
-                        found[operand].append((phi, self._mirrored.get(pred, pred)))  # type: ignore[index]
+                        found[operand].append((phi, self._mirrored.get(pred, pred)))
             for node in (*block.instrs, block.terminator):
                 for operand in node.args:
                     if operand in values:
-                        found[operand].append((node, place))  # type: ignore[index]
+                        found[operand].append((node, place))
         return found
 
     def _are_idle(self, users: set[object]) -> bool:

@@ -87,7 +87,7 @@ def note(
     rounds: tuple[tuple[Loop, str], ...],
     immediate: Collection[Loop],
     plan: Plan,
-    late: Mapping[Phi, LateShadow],
+    late: Mapping[Value, LateShadow],
     listed: Collection[Demand],
 ) -> None:
     """Add the notes on a joint function, if anyone collects them; the `listed` nodes are kept in lists."""

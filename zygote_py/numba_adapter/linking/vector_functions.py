@@ -163,6 +163,8 @@ _base: Any = JITCodeLibrary
 class VectorLibrary(_base):  # type: ignore[misc]
     """The code of a function of the user, in which functions of vectors are those of the library."""
 
+    _final_module: Any
+
     def _optimize_final_module(self) -> None:
         self._final_module = with_variants(self._final_module)
         super()._optimize_final_module()

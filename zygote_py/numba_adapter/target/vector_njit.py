@@ -7,8 +7,9 @@ from typing import Any
 
 import numba
 
-from zygote_py.numba_adapter.base.internals import Dispatcher, FunctionCache, compiler
+from zygote_py.numba_adapter.base.internals import FunctionCache, compiler
 from zygote_py.numba_adapter.linking import VectorLibrary, known_functions
+from zygote_py.numba_adapter.target.dispatch import jit_is_disabled
 
 _compiler: Any = compiler.Compiler
 _cache: Any = FunctionCache
@@ -42,8 +43,9 @@ def vector_njit(*args: Any, **options: Any) -> Any:
 
 
 def _made(function: Callable[..., object], signatures: Any, options: dict[str, Any]) -> Any:
-    made: Any = numba.njit(**options)(function)
-    if not isinstance(made, Dispatcher):  # Numba is disabled
+    decorate: Any = numba.njit(**options)
+    made = decorate(function)
+    if jit_is_disabled():
         return made
     if options.get("cache"):
         made._cache = VectorCache(function)
