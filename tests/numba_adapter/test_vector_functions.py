@@ -109,7 +109,7 @@ def test_single_precision():
     assert any(each.endswith("_expf") for each in vectors(compiled))
 
 
-@pytest.mark.parametrize("flags", [False, {"reassoc", "contract"}, {"nnan", "ninf"}], ids=repr)
+@pytest.mark.parametrize("flags", [False, {"reassoc", "contract"}, {"nnan", "ninf"}], ids=["none", "order", "finite"])
 def test_where_no_approximation_is_allowed_there_are_none(flags):
     compiled = zg.njit(fastmath=flags)(loop_of(math.exp))
     plain = numba.njit(fastmath=flags)(loop_of(math.exp))
