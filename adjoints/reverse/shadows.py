@@ -34,7 +34,8 @@ from zygote_py.ir import (
     writable,
     zero,
 )
-from zygote_py.ir.arrays.shapes import INDEX, Shapes
+
+INDEX = types.int64
 
 
 def add_shadows(
@@ -47,7 +48,6 @@ def add_shadows(
     """
     shadows: dict[Value, Value] = {}
     made: list[Instr] = []
-    shapes = Shapes()
     for param in tuple(function.params):
         if param in activity.shadowed:
             if given and param in activity.asked:
@@ -81,7 +81,7 @@ def add_shadows(
                     shadows[instr] = made_here = _zeros_like(instr)
                     instrs.append(made_here)
             elif instr in activity.shadowed and isinstance(instr, Instr):
-                made_with = _shadow_of(instr, shadows, shapes)
+                made_with = _shadow_of(instr, shadows)
                 shadows[instr] = made_with[-1]
                 instrs += made_with
             elif instr.args and instr.args[0] in activity and is_list(instr.args[0].type):
@@ -96,7 +96,7 @@ def add_shadows(
     return shadows
 
 
-def _shadow_of(instr: Instr, shadows: dict[Value, Value], shapes: Shapes) -> list[Instr]:
+def _shadow_of(instr: Instr, shadows: dict[Value, Value]) -> list[Instr]:
     """Return the shadow of an instruction, after what it is made of: the same selection from the arguments' shadows, or
     zeros.
     """
@@ -109,7 +109,7 @@ def _shadow_of(instr: Instr, shadows: dict[Value, Value], shapes: Shapes) -> lis
         shadow = _mapped(instr.args[0], shadows)
         return [Instr(instr.op, (shadow, *instr.args[1:]), instr.type, _hint(instr), instr.loc)]
     if not is_view(instr) and not (role is ops.Role.CHOOSE and has_shadow(instr.type)):
-        return _zeros_of(instr, shapes)  # a new array, or an item of a tuple
+        return _zeros_of(instr)  # a new array, or an item of a tuple
     args = tuple(_mapped(arg, shadows) if has_shadow(arg.type) else arg for arg in instr.args)
     if instr.op is np.broadcast_to:  # the array NumPy returns must not be written to
         assert isinstance(instr.type, types.Array)
@@ -118,21 +118,13 @@ def _shadow_of(instr: Instr, shadows: dict[Value, Value], shapes: Shapes) -> lis
     return [Instr(instr.op, args, instr.type, _hint(instr), instr.loc, instr.keywords)]
 
 
-def _zeros_of(array: Instr, shapes: Shapes) -> list[Instr]:
-    """Return zeros of the shape of a new array, after its lengths, so that they do not need the array itself."""
+def _zeros_of(array: Instr) -> list[Instr]:
+    """Return zeros of the shape of a new array, after its lengths: these can be kept without the array."""
     kind = array.type
     if not isinstance(kind, types.Array) or not kind.ndim or kind.layout != "C" or not is_fresh(array):
         return [_zeros_like(array)]
-    made: list[Instr] = []
-    lengths: list[Operand] = []
-    for axis, length in enumerate(shapes.of(array)):
-        known = length.operand
-        if known is None:
-            of, number = (array, axis) if length.array is None else (length.array, length.axis)
-            known = Instr(ops.dim, (of, Const(number, INDEX)), INDEX, "n", array.loc)
-            made.append(known)
-        lengths.append(known)
-    return [*made, Instr(ops.zeros, tuple(lengths), kind, _hint(array), array.loc)]
+    lengths = [Instr(ops.dim, (array, Const(axis, INDEX)), INDEX, "n", array.loc) for axis in range(kind.ndim)]
+    return [*lengths, Instr(ops.zeros, tuple(lengths), kind, _hint(array), array.loc)]
 
 
 def _followed(instr: Instr, shadows: dict[Value, Value]) -> list[Instr]:

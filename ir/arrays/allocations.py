@@ -27,6 +27,8 @@ from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops.helpers import is_helper
 from zygote_py.ir.types import components_of
 
+_LISTS = (types.List, types.ListType, types.DictType)
+
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
@@ -105,6 +107,13 @@ class _Finder:
             size = product([exactly(bytes_of(kind.dtype)), self.sizes.elements(instr)])
             pieces = self.sizes.rounds(loops) if is_kept else exactly(1)
             self._add(root, Allocation(instr.hint or "t", instr.loc, "array", size, pieces))
+        elif root is not None and isinstance(kind, _LISTS) and instr.op is not ops.stack and _allocates(instr):
+            self._add_unknown(instr, root)
+
+    def _add_unknown(self, instr: Instr, root: Value) -> None:
+        """Add a list or a dict that is made with its contents."""
+        size = Amount(f"what {ops.name_of(instr.op)} makes")
+        self._add(root, Allocation(instr.hint or "t", instr.loc, "call", size, exactly(1)))
 
     def _push(self, instr: Instr, loops: list[Loop]) -> None:
         stack, item = instr.args
@@ -170,7 +179,11 @@ class _Finder:
 
 def _is_made(instr: Instr) -> bool:
     """Return whether a function of a rule makes an array, though it may return one that it is given."""
-    return is_helper(instr.op) and effect(instr) is ops.Effect.ALLOCATE
+    return is_helper(instr.op) and isinstance(instr.type, types.Array) and _allocates(instr)
+
+
+def _allocates(instr: Instr) -> bool:
+    return effect(instr) is ops.Effect.ALLOCATE
 
 
 def _capacity(count: int) -> int:

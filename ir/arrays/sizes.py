@@ -90,6 +90,14 @@ def total(amounts: Iterable[Amount]) -> Amount:
     return made
 
 
+def _in_steps(span: Amount, step: int) -> Amount:
+    """Return the number of steps from one number to another."""
+    if step != 1:
+        value = None if span.value is None else -(-span.value // step)
+        span = Amount(f"ceil({_whole(span.text)} / {step})", value)
+    return span.at_least(0)
+
+
 def _common(amounts: Sequence[Amount]) -> Amount:
     """Return the length to which axes broadcast."""
     others = list({each.text: each for each in amounts if each.text != "1"}.values()) or list(amounts[:1])
@@ -131,6 +139,17 @@ def _split(text: str) -> tuple[int, str]:
     return (int(head), rest) if head.isdecimal() and _factor(text) == text else (1, text)
 
 
+def _unknown(operand: Operand) -> str:
+    """Return a text for a value that is not an expression in the parameters."""
+    loc = getattr(operand, "loc", None)
+    where = "" if loc is None or (isinstance(operand, Phi) and operand.hint) else f" of line {loc.line}"
+    return f"{getattr(operand, 'hint', '') or 'a value'}{where}"
+
+
+def _whole(text: str) -> str:
+    return f"({text})" if " " in text and not text.startswith("(") else text
+
+
 def _factor(text: str) -> str:
     depth = 0
     for before, each in zip(" " + text, text, strict=False):
@@ -165,12 +184,12 @@ class Sizes:
         if operand in self._counters:
             return self._counters[operand]
         found = self._once(operand, isinstance(operand, Phi), lambda: self._find(operand))
-        return found or Amount(getattr(operand, "hint", "") or "t")
+        return found or Amount(_unknown(operand))
 
     def length(self, array: Operand, axis: int) -> Amount:
         """Return the length of an axis."""
         found = self._once((array, axis), isinstance(array, Phi), lambda: self._find_length(array, axis))
-        return found or Amount(f"{getattr(array, 'hint', '') or 't'}.shape[{axis}]")
+        return found or Amount(f"({_unknown(array)}).shape[{axis}]")
 
     def elements(self, array: Value) -> Amount:
         """Return the number of elements of an array."""
@@ -188,11 +207,7 @@ class Sizes:
         span = bound - start
         if how.comparison.of_equals:
             span = span + exactly(1)
-        step = abs(how.step)
-        if step != 1:
-            value = None if span.value is None else -(-span.value // step)
-            span = Amount(f"ceil({span.text} / {step})", value)
-        return span.at_least(0)
+        return _in_steps(span, abs(how.step))
 
     def rounds(self, loops: Sequence[Loop]) -> Amount:
         """Return how often the body of the last of nested loops runs, the outermost loop first."""
@@ -249,8 +264,11 @@ class Sizes:
         match operand.op, args:
             case ops.dim, (array, Const(int(axis))):
                 return self.length(array, axis)
-            case ops.const, (arg,):
+            case ops.const, (arg,) if isinstance(arg.type, types.Integer | types.Boolean):
                 return self.of(arg)
+            case ops.range_length, (start, stop, Const(int(step))) if step:
+                span = self.of(stop) - self.of(start) if step > 0 else self.of(start) - self.of(stop)
+                return _in_steps(span, abs(step))
             case operator.add, (a, b):
                 return self.of(a) + self.of(b)
             case operator.sub, (a, b):
@@ -261,6 +279,8 @@ class Sizes:
                 return self.of(target)
             case ops.common_length, _:
                 return _common([self.of(arg) for arg in args])
+        if len(args) == 1 and isinstance(ops.of(operand.op).cast_to, types.Integer):
+            return self.of(args[0]) if isinstance(args[0].type, types.Integer | types.Boolean) else None
         if not all(isinstance(arg.type, types.Integer) for arg in args):
             return None
         amounts = [self.of(arg) for arg in args]

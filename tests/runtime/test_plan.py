@@ -195,3 +195,24 @@ def test_the_next_call_works():
     df = gradient(loud)
     df.plan(np.ones(3))
     assert df(np.ones(3)).tolist() == [3.0, 3.0, 3.0]
+
+
+def test_strided_ranges_and_other_integers():
+    def powers(x, n):
+        r = x[0]
+        for _ in range(10, n, -2):
+            r = r * r + x[1]
+        return r
+
+    df = gradient(powers, wrt="x", mode="reverse")
+    plan = df.plan(np.ones(6), 2)
+    assert plan.formula == "8 * x.shape[0] + 8 * ceil((10 - n) / 2)"
+    assert plan.bytes == 48 + 32
+    assert df.plan(np.ones(6), np.int32(5)).bytes == 48 + 24
+    assert df.plan(np.ones(6), 20).bytes == 48
+
+
+def test_lists_of_arrays_have_no_known_size():
+    plan = gradient(lambda xs: np.sum(xs[0] ** 2), mode="reverse").plan([np.ones(1000)])
+    assert plan.bytes is None
+    assert "makes" in plan.formula

@@ -444,8 +444,8 @@ FAULTS = (
     fault(
         "a sum is added up in a variable though the loop reads the element",
         "ir/passes/accumulation/promote.py",
-        "if root is None or touched[root] != 1 or not",
-        "if root is None or touched[root] > 2 or not",
+        "distances.are_others(instr, each, loop) for each in others",
+        "distances.are_others(instr, each, loop) or each.op is ops.getitem for each in others",
         "ir/passes/test_promote_accumulations",
         "language/test_traps",
     ),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from zygote_py import compiler, numba_adapter
 from zygote_py.ir import Type, parse_types
 from zygote_py.runtime.tracebacks import shortening
@@ -98,7 +100,7 @@ class Inspected:
         """
         of, argument_types = self._inspected(args)
         given = () if len(args) == 1 and isinstance(args[0], str) else of._bind(args, {})
-        plan: Plan = of._plan(argument_types, [getattr(each, "shape", each) for each in given])
+        plan: Plan = of._plan(argument_types, list(map(_size, given)))
         return plan
 
     def _plan(self: Any, argument_types: tuple[Type, ...], sizes: Sequence[object]) -> Plan:
@@ -139,3 +141,10 @@ class Inspected:
             dispatcher = of._without_cache(dispatcher, kernel)
             dispatcher.compile(signature)
         return show(dispatcher, signature)
+
+
+def _size(argument: object) -> object:
+    """Return the shape of an array, an integer as such, and other arguments as they are."""
+    if isinstance(argument, bool | int | np.integer):
+        return int(argument)
+    return getattr(argument, "shape", argument)

@@ -163,7 +163,8 @@ class Plan:
             lines += ["", "loops"]
             for loop in self.loops:
                 kept = f", {loop.bytes_per_round} bytes per round" if loop.bytes_per_round else ""
-                lines.append(f"  {_place(loop)}: {loop.rounds} rounds, reversed {loop.reversal}{kept}")
+                rounds = loop.rounds if loop.rounds.startswith("rounds") else f"{loop.rounds} rounds"
+                lines.append(f"  {_place(loop)}: {rounds}, reversed {loop.reversal}{kept}")
         for title, ways in _SECTIONS.items():
             found = [value for value in self.values if value.way in ways]
             lines += ["", title, *_told(found)] if found else []
