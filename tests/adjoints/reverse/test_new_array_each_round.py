@@ -69,6 +69,18 @@ def sometimes_new(u, k):
     return np.sum(u**3)
 
 
+def new_or_the_old_one(u, k):
+    """Some rounds write to the array that they have found, and hand it on."""
+    for t in range(5):
+        new = u
+        if t % 2 == 0:
+            new = np.zeros_like(u)
+        for i in range(len(u)):
+            new[i] = np.sin(u[i] * u[i - 1]) * k[i] + 0.3
+        u = new
+    return np.sum(u**3)
+
+
 def through_a_list(u, k):
     """A list hands the array of a round on to the next, which writes to it."""
     states = [u.copy()]
@@ -357,6 +369,7 @@ PROGRAMS = [
     boundary_in_place,
     after_the_read,
     sometimes_new,
+    new_or_the_old_one,
     through_a_list,
     a_view_is_handed_on,
     two_rounds_ago,
