@@ -13,7 +13,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.seeded_faults.faults import FAULTS, Fault
+from tests.seeded_faults.fault import Fault
+from tests.seeded_faults.faults import FAULTS
 
 ROOT = Path(__file__).parents[2]
 IGNORED = shutil.ignore_patterns(".git", ".venv", "build", "*.egg-info", "__pycache__", ".pytest_cache")

@@ -2,23 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True)
-class Fault:
-    """A text that stands once in a file, another one for it, and the files of tests that are run first."""
-
-    what: str
-    path: str
-    old: str
-    new: str
-    tests: tuple[str, ...]
-
-
-def fault(what: str, path: str, old: str, new: str, *tests: str) -> Fault:
-    return Fault(what, path, old, new, tuple(f"tests/{test}.py" for test in tests))
-
+from tests.seeded_faults.fault import fault
+from tests.seeded_faults.memory_faults import MEMORY_FAULTS
 
 FAULTS = (
     # Rules
@@ -442,34 +427,6 @@ FAULTS = (
         "frontend/test_frontend_arrays",
     ),
     fault(
-        "an element is read again though an index may count from the end",
-        "ir/analysis/distances.py",
-        "return least is not None and least >= 0",
-        "return least is not None and least >= -9",
-        "adjoints/reverse/test_elements_apart",
-    ),
-    fault(
-        "an element is read again though a later round of the loop writes to it",
-        "ir/analysis/distances.py",
-        "is_later = loop is self._later and side is _WRITE",
-        "is_later = False",
-        "adjoints/reverse/test_elements_apart",
-    ),
-    fault(
-        "an array is taken for one that its round has made though it may be another",
-        "ir/analysis/memory.py",
-        "return all(isinstance(base, Instr) and is_fresh(base) for base in self._bases_in(loop, array))",
-        "return any(isinstance(base, Instr) and is_fresh(base) for base in self._bases_in(loop, array))",
-        "adjoints/reverse/test_new_array_each_round",
-    ),
-    fault(
-        "a shadow is made late though what the loop ends with is written to",
-        "adjoints/reverse/stored/late_shadows.py",
-        "if block not in reachable:",
-        "if block not in loop:",
-        "adjoints/reverse/test_new_array_each_round",
-    ),
-    fault(
         "a sum is added up in a variable though the loop reads the element",
         "ir/passes/accumulation/promote.py",
         "distances.are_others(instr, each, loop) for each in others",
@@ -573,4 +530,5 @@ FAULTS = (
         "cache/test_fingerprint",
         "cache/test_cache",
     ),
+    *MEMORY_FAULTS,
 )

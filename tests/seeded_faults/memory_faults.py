@@ -1,0 +1,36 @@
+"""Faults of the analyses of memory: of elements, and of arrays that rounds of loops make."""
+
+from __future__ import annotations
+
+from tests.seeded_faults.fault import fault
+
+MEMORY_FAULTS = (
+    fault(
+        "an element is read again though an index may count from the end",
+        "ir/analysis/distances.py",
+        "return least is not None and least >= 0",
+        "return least is not None and least >= -9",
+        "adjoints/reverse/test_elements_apart",
+    ),
+    fault(
+        "an element is read again though a later round of the loop writes to it",
+        "ir/analysis/distances.py",
+        "is_later = loop is self._later and side is _WRITE",
+        "is_later = False",
+        "adjoints/reverse/test_elements_apart",
+    ),
+    fault(
+        "an array is taken for one that its round has made though it may be another",
+        "ir/analysis/memory.py",
+        "return all(isinstance(base, Instr) and is_fresh(base) for base in self._bases_in(loop, array))",
+        "return any(isinstance(base, Instr) and is_fresh(base) for base in self._bases_in(loop, array))",
+        "adjoints/reverse/test_new_array_each_round",
+    ),
+    fault(
+        "a shadow is made late though what the loop ends with is written to",
+        "adjoints/reverse/stored/late_shadows.py",
+        "if block not in reachable:",
+        "if block not in loop:",
+        "adjoints/reverse/test_new_array_each_round",
+    ),
+)
