@@ -14,7 +14,7 @@ axis. Indices must not be negative, as these count from the end.
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from numba import types
 
@@ -69,7 +69,8 @@ class Distances:
     """Queries on one function as it is at construction: with its loops, and the block of each value."""
 
     def __init__(self, function: Function, nest: LoopNest, home: Mapping[Value, Block]) -> None:
-        self.nest = nest
+        self._nest = nest
+        self._parents = {loop: loop.parent for loop in nest.loops}  # which may change
         self._home = home
         self._counts: dict[Loop, CountedLoop | None] = {loop: counted(loop, function) for loop in nest.loops}
         self._counters: dict[tuple[Loop, object], _Counter] = {}
@@ -79,7 +80,9 @@ class Distances:
     def __contains__(self, value: Value) -> bool:
         return value in self._home
 
-    def are_apart(self, read: Instr, target: Operand, write: Instr, follows: bool) -> bool:
+    def are_apart(
+        self, read: Instr, target: Operand, write: Instr, follows: bool, before: Collection[Block] = ()
+    ) -> bool:
         """Return whether a write never changes what has been read before it of the memory of `target`.
 
         Parameters
@@ -92,6 +95,8 @@ class Distances:
             A store in an element, in memory that may be the same.
         follows : bool
             Whether the write may come after the read in the same round of all loops around both.
+        before : collection of Block
+            Headers of loops of which later rounds do not count.
         """
         if ops.of(write.op).role is not Role.STORE:
             return False
@@ -101,8 +106,9 @@ class Distances:
         if of_read is None or of_write is None or of_read[0] is not of_write[0]:
             return False
         pairs = list(zip(of_read[1], of_write[1], strict=False))
-        around = [loop for loop in self._around(r) if w in loop]
-        cases: list[int | None] = [*range(len(around)), *([None] if follows else [])]
+        around = [loop for loop in self.around(r) if w in loop]
+        cases: list[int | None] = [number for number, loop in enumerate(around) if loop.header not in before]
+        cases += [None] if follows else []
         return all(any(self._differ(a, r, b, w, around, case) for a, b in pairs) for case in cases)
 
     def are_others(self, a: Instr, b: Instr, loop: Loop) -> bool:
@@ -118,7 +124,7 @@ class Distances:
         first, second = self._accessed(a), self._accessed(b)
         if first is None or second is None or first[0] is not second[0]:
             return False
-        around = [each for each in self._around(self._home[a]) if each.depth < loop.depth]
+        around = [each for each in self.around(self._home[a]) if each.depth < loop.depth]
         pairs = zip(first[1], second[1], strict=False)
         return any(self._differ(x, self._home[a], y, self._home[b], around, None) for x, y in pairs)
 
@@ -142,12 +148,18 @@ class Distances:
             found = [*numbers, *found]
             array = array.args[0]
         is_one = isinstance(array, Param) or (isinstance(array, Instr) and is_fresh(array))
-        if not is_one and (array not in self._home or self.nest.innermost(self._home[array]) is not None):  # type: ignore[index]
+        if not is_one and (array not in self._home or self._nest.innermost(self._home[array]) is not None):  # type: ignore[index]
             return None
         return array, _leading_numbers(found)
 
-    def _around(self, block: Block) -> list[Loop]:
-        return list(self.nest.around(block))[::-1]
+    def around(self, block: Block) -> list[Loop]:
+        """Return the loops around a block, the outermost first."""
+        found: list[Loop] = []
+        loop = self._nest.innermost(block)
+        while loop is not None:
+            found.insert(0, loop)
+            loop = self._parents[loop]
+        return found
 
     def _differ(self, a: Operand, r: Block, b: Operand, w: Block, around: Sequence[Loop], case: int | None) -> bool:
         """Return whether index `b` of the write is never index `a` of the read before it.
@@ -213,7 +225,7 @@ class Distances:
         if not isinstance(operand, Value) or depth == 0:
             return None
         home = self._home.get(operand)
-        loop = None if home is None else self.nest.innermost(home)
+        loop = None if home is None else self._nest.innermost(home)
         if isinstance(operand, Phi):
             how = None if loop is None or operand not in loop.header.phis else self._counts[loop]
             if (

@@ -106,7 +106,7 @@ class Memory:
         self._function = function
         self._distances = None if nest is None else self._make_distances(nest)
         self._has_threads: bool | None = None
-        self._apart: dict[tuple[Instr, Operand, Instr], bool] = {}
+        self._apart: dict[tuple[Instr, Operand, Instr, frozenset[Block]], bool] = {}
 
     def root(self, operand: Operand) -> Value | None:
         """Return the root of the memory that a value may reach; None if it has no memory."""
@@ -244,7 +244,7 @@ class Memory:
             if loops and places and root is not None:
                 places = [place for place in places if not self._is_of_its_round(block, place, root, loops)]
             if places:
-                places = [place for place in places if not self._is_apart(instr, target, block, place)]
+                places = [place for place in places if not self._is_apart(instr, target, block, place, before)]
             first = bisect_right(places, start)
             remade = block is home and made > start
             if first < len(places) and not (remade and made < places[first]):
@@ -255,22 +255,22 @@ class Memory:
                 pending += [(each, -1) for each in following]
         return False
 
-    def _is_apart(self, read: Instr, target: Operand, block: Block, place: int) -> bool:
+    def _is_apart(self, read: Instr, target: Operand, block: Block, place: int, before: Collection[Block]) -> bool:
         """Return whether a write is never one to the elements that an instruction has read before it."""
         write = self._values[block][place]
         assert isinstance(write, Instr)
         if ops.of(write.op).role is not Role.STORE:
             return False
-        key = read, target, write
+        key = read, target, write, frozenset(before)
         if key not in self._apart:
-            self._apart[key] = self._find_apart(read, target, write)
+            self._apart[key] = self._find_apart(read, target, write, before)
         return self._apart[key]
 
     def _make_distances(self, nest: LoopNest) -> Distances:
         home = {value: block for value, (block, _) in self._place.items() if block is not None}
         return Distances(self._function, nest, home)
 
-    def _find_apart(self, read: Instr, target: Operand, write: Instr) -> bool:
+    def _find_apart(self, read: Instr, target: Operand, write: Instr, before: Collection[Block]) -> bool:
         if self._has_threads is None:
             values = (value for found in self._values.values() for value in found)
             self._has_threads = any(isinstance(value, Instr) and ops.is_of_threads(value.op) for value in values)
@@ -284,9 +284,9 @@ class Memory:
         start, first = self._where(read)
         assert block is not None
         assert start is not None
-        around = next((loop for loop in self._distances.nest.around(start) if block in loop), None)
-        follows = self._follows(around, start, first, block, place)
-        return self._distances.are_apart(read, target, write, follows)
+        innermost = next((loop for loop in reversed(self._distances.around(start)) if block in loop), None)
+        follows = self._follows(innermost, start, first, block, place)
+        return self._distances.are_apart(read, target, write, follows, before)
 
     def _follows(self, loop: Loop | None, first: Block, start: int, block: Block, place: int) -> bool:
         """Return whether control may reach one point from another within a round of a loop, or at all."""

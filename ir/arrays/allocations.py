@@ -70,7 +70,8 @@ class _Finder:
         self._memory = Memory(function)
         self.sizes = Sizes(function, known)
         self._groups: dict[Value, list[Allocation]] = {}
-        self._calls: dict[Instr, Amount] = {}  # the most that a call has alive, apart from its results
+        self._calls: dict[Instr, Amount] = {}  # the most that a call has alive
+        self._results: dict[Instr, Allocation] = {}  # of calls, which are part of that
 
     def find(self) -> Allocations:
         kept = {base for instr in self._function.instrs() if instr.op is ops.push for base in bases(instr.args[1])}
@@ -148,25 +149,32 @@ class _Finder:
         self._groups.setdefault(root, []).append(allocation)
 
     def _peak(self) -> Amount:
-        """Return the largest sum of what is alive at one point."""
+        """Return the largest sum of what is alive at one point; it has no value if that of any part is not known.
+
+        Then it is the sum with the most parts that are not known, and of such sums the longest.
+        """
         alive_at = liveness(self._function)
-        sums = {root: total([each.in_all for each in group]) for root, group in self._groups.items()}
-        most, found = None, exactly(0)
-        is_known = all(each.is_exact for each in sums.values())
+        most, found = (-1, -1), exactly(0)
+        parts = [*(each.in_all for group in self._groups.values() for each in group), *self._calls.values()]
+        is_known = all(each.is_exact for each in parts)
         for block in self._nest.tree.order:
             alive = self._roots(alive_at.after(block))
             for instr in reversed((*block.phis, *block.instrs)):
                 alive |= self._roots((instr, *(() if isinstance(instr, Phi) else instr.args)))
-                here = [each.in_all for root, group in self._groups.items() if root in alive for each in group]
+                own = self._results.get(instr) if isinstance(instr, Instr) else None
+                if own is not None and own.pieces.value != 1:
+                    own = None  # of other rounds, too
+                groups = (group for root, group in self._groups.items() if root in alive)
+                here = [each.in_all for group in groups for each in group if each is not own]
                 if instr in self._calls:
                     here.append(self._calls[instr])
-                values = [each.value for each in here]
-                size = sum(value for value in values if value is not None) if is_known else len(here)
-                if most is None or size > most:
+                known = [each.value for each in here if each.value is not None]
+                size = (0, sum(known)) if is_known else (len(here) - len(known), len(here))
+                if size > most:
                     most, found = size, total(here)
                 if isinstance(instr, Instr) and self._is_only_source(instr):
                     alive.discard(instr)
-        return found
+        return found if is_known else Amount(found.text)
 
     def _roots(self, operands: Iterable[Operand]) -> set[Value]:
         found = {self._root(each) for each in operands if isinstance(each, Value) and has_memory(each.type)}

@@ -216,3 +216,13 @@ def test_lists_of_arrays_have_no_known_size():
     plan = gradient(lambda xs: np.sum(xs[0] ** 2), mode="reverse").plan([np.ones(1000)])
     assert plan.bytes is None
     assert "makes" in plan.formula
+
+
+def recursive(x, n):
+    return np.sum(x) if n == 0 else recursive(x * x, n - 1)
+
+
+def test_what_a_recursion_takes_is_not_known():
+    plan = gradient(recursive, wrt="x").plan(np.ones(5), 3)
+    assert plan.bytes is None
+    assert "what recursive_forward takes" in plan.formula
