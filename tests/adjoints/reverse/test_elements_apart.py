@@ -264,6 +264,52 @@ def jumps(a):
     return np.sum(x**2)
 
 
+def scratch_of_each_point(a):
+    """The same array for all points, whose rounds are reversed as they run; it is read back within a point."""
+    h = np.zeros(N + 2) * a[0, 0]
+    s = 0.0
+    for i in range(N):
+        h[0] = a[0, 1]
+        h[1] = a[1, 0]
+        for t in range(N):
+            h[t + 2] = math.sin(h[t + 1] * a[i, t]) * a[2, 2] + h[t] * h[t + 1]
+        for t in range(N):
+            s += h[t + 2] * h[t] * h[t + 1]
+    return s
+
+
+def carried_from_point_to_point(a):
+    h = a[0].copy()
+    s = 0.0
+    for i in range(N):
+        for t in range(2):
+            h[t + 1] = math.sin(h[t + 1] * h[t]) + a[i, t]
+        s += h[0] * h[1] * h[2]
+        h[0] = h[2] * 0.5
+    return s
+
+
+def in_a_ring(a):
+    """A row is written to again three rounds later."""
+    b = np.zeros((3, N))
+    b[0] = a[0]
+    s = 0.0
+    for t in range(7):
+        for i in range(N):
+            b[(t + 1) % 3, i] = math.sin(b[t % 3, i] * a[1, i]) + b[(t + 2) % 3, i] * a[2, i]
+        s += np.sum(b[(t + 1) % 3] * b[t % 3])
+    return s
+
+
+def a_window_that_moves(a):
+    x = a.copy().ravel()[:9]
+    for t in range(2, 8):
+        v = x[t - 2 : t + 1]
+        x[t + 1] = np.sum(v * v) * 0.1 + a[3, 3] * x[t]
+        v[0] = v[1] * a[4, 4]
+    return np.sum(x**3)
+
+
 HERE = [value for value in list(globals().values()) if getattr(value, "__module__", "") == __name__]
 PROGRAMS = [value for value in HERE if callable(value)]
 
