@@ -215,6 +215,8 @@ def test_plan(pow_file, capsys):
     assert json.loads(capsys.readouterr().out)["mode"] == "forward"
     assert cli.main(["plan", place, "--types", "f64, i64", "--sizes", "n=many"]) == 2
     assert "--sizes n=many" in capsys.readouterr().err
+    assert cli.main(["plan", place, "--types", "f64, i64", "--sizes", "m=3"]) == 2
+    assert "no parameter m: there are x, n" in capsys.readouterr().err
 
 
 def test_version_as_installed():

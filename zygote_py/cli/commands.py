@@ -135,8 +135,10 @@ def _plan(options: argparse.Namespace) -> int:
     try:
         derivative = _derivative(function, options)
         _check_number(derivative, types)
-        names = list(derivative._request.signature.parameters)
-        plan = derivative._plan(types, [_sizes(options.sizes).get(name) for name in names])
+        names, sizes = list(derivative._request.signature.parameters), _sizes(options.sizes)
+        if unknown := sorted(set(sizes) - set(names)):
+            raise UsageError(f"--sizes: no parameter {', '.join(unknown)}: there are {', '.join(names)}")
+        plan = derivative._plan(types, list(map(sizes.get, names)))
     except zg.DifferentiationError as error:
         print(error, file=sys.stderr)
         return 1
