@@ -34,6 +34,7 @@ from zygote_py.ir import (
     writable,
     zero,
 )
+from zygote_py.ir.arrays.shapes import Shapes
 
 INDEX = types.int64
 
@@ -47,6 +48,7 @@ def add_shadows(
     arguments are passed to the `calls` of forward functions.
     """
     shadows: dict[Value, Value] = {}
+    shapes = Shapes()
     made: list[Instr] = []
     for param in tuple(function.params):
         if param in activity.shadowed:
@@ -81,7 +83,7 @@ def add_shadows(
                     shadows[instr] = made_here = _zeros_like(instr)
                     instrs.append(made_here)
             elif instr in activity.shadowed and isinstance(instr, Instr):
-                made_with = _shadow_of(instr, shadows)
+                made_with = _shadow_of(instr, shadows, shapes)
                 shadows[instr] = made_with[-1]
                 instrs += made_with
             elif instr.args and instr.args[0] in activity and is_list(instr.args[0].type):
@@ -96,7 +98,7 @@ def add_shadows(
     return shadows
 
 
-def _shadow_of(instr: Instr, shadows: dict[Value, Value]) -> list[Instr]:
+def _shadow_of(instr: Instr, shadows: dict[Value, Value], shapes: Shapes) -> list[Instr]:
     """Return the shadow of an instruction, after what it is made of: the same selection from the arguments' shadows, or
     zeros.
     """
@@ -109,7 +111,7 @@ def _shadow_of(instr: Instr, shadows: dict[Value, Value]) -> list[Instr]:
         shadow = _mapped(instr.args[0], shadows)
         return [Instr(instr.op, (shadow, *instr.args[1:]), instr.type, _hint(instr), instr.loc)]
     if not is_view(instr) and not (role is ops.Role.CHOOSE and has_shadow(instr.type)):
-        return _zeros_of(instr)  # a new array, or an item of a tuple
+        return _zeros_of(instr, shapes)  # a new array, or an item of a tuple
     args = tuple(_mapped(arg, shadows) if has_shadow(arg.type) else arg for arg in instr.args)
     if instr.op is np.broadcast_to:  # the array NumPy returns must not be written to
         assert isinstance(instr.type, types.Array)
@@ -118,13 +120,19 @@ def _shadow_of(instr: Instr, shadows: dict[Value, Value]) -> list[Instr]:
     return [Instr(instr.op, args, instr.type, _hint(instr), instr.loc, instr.keywords)]
 
 
-def _zeros_of(array: Instr) -> list[Instr]:
+def _zeros_of(array: Instr, shapes: Shapes) -> list[Instr]:
     """Return zeros of the shape of a new array, after its lengths: these can be kept without the array."""
     kind = array.type
     if not isinstance(kind, types.Array) or not kind.ndim or kind.layout != "C" or not is_fresh(array):
         return [_zeros_like(array)]
-    lengths = [Instr(ops.dim, (array, Const(axis, INDEX)), INDEX, "n", array.loc) for axis in range(kind.ndim)]
-    return [*lengths, Instr(ops.zeros, tuple(lengths), kind, _hint(array), array.loc)]
+    made: list[Instr] = []
+    lengths: list[Operand] = []
+    for axis, length in enumerate(shapes.of(array)):
+        if length.operand is None:
+            of, number = (array, axis) if length.array is None else (length.array, length.axis)
+            made.append(Instr(ops.dim, (of, Const(number, INDEX)), INDEX, "n", array.loc))
+        lengths.append(made[-1] if length.operand is None else length.operand)
+    return [*made, Instr(ops.zeros, tuple(lengths), kind, _hint(array), array.loc)]
 
 
 def _followed(instr: Instr, shadows: dict[Value, Value]) -> list[Instr]:

@@ -28,6 +28,7 @@ from zygote_py.adjoints.analysis import (
 )
 from zygote_py.adjoints.reverse.adjoint import Prepared, make_adjoint
 from zygote_py.adjoints.reverse.calls import Call, Case, Derivation, Derivative, Source, name_apart
+from zygote_py.adjoints.reverse.first_contributions import assign_first_contributions
 from zygote_py.adjoints.reverse.joint import join_halves
 from zygote_py.adjoints.reverse.shadows import add_shadows
 from zygote_py.adjoints.reverse.snapshots import keep_contents
@@ -120,6 +121,7 @@ class Derivatives:
             _return_shadows(primal, derivative, shadows)
         prepared = Prepared(primal, activity, shadows, parts, kept, tuple(written), calls, routine, left_out)
         adjoint = make_adjoint(prepared)
+        assign_first_contributions(adjoint)
         if derivative is None:  # a routine still lacks some of its parameters
             check_after("differentiate", primal, adjoint)
         return Differentiated(activity, adjoint, shadows)

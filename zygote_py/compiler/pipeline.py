@@ -19,6 +19,7 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints import join, join_halves, refuse
 from zygote_py.adjoints.analysis import Activity, carries_adjoint, is_array, reachable
 from zygote_py.adjoints.routines import Derivatives, make_repeatable
+from zygote_py.adjoints.reverse.first_contributions import assign_first_contributions
 from zygote_py.adjoints.rules.arrays.accumulated import accumulate_products
 from zygote_py.base import Capture, Names, TypedFunction, captured_type, stage
 from zygote_py.compiler.border import (
@@ -360,6 +361,7 @@ def finish(function: Function) -> Function:
         if write_out_guards(each):
             passes.run(each, passes.CLEAN_UP)
         passes.run(each, [passes.store_whole_tuples, passes.join_stacks])
+        assign_first_contributions(each)
         accumulate_products(each)
     return tidy(function)
 

@@ -34,7 +34,7 @@ import numpy as np
 from numba import types
 
 from zygote_py.adjoints.rules.formulas.rule import flat
-from zygote_py.ir import Instr, helper, is_helper, reach
+from zygote_py.ir import Instr, helper, is_fresh, is_helper, reach
 from zygote_py.ir.lazy_dataclass import dataclass
 
 Op = Callable[..., object]
@@ -102,6 +102,7 @@ Select = Callable[[Instr], OpaqueRule | None]
 RULES: dict[Op, Select] = {}
 # One rule of each operation that has any, to list them.
 SAMPLES: dict[Op, OpaqueRule] = {}
+_CONTRIBUTIONS: set[Op] = set()
 
 
 @helper
@@ -131,7 +132,13 @@ flat(matters, number_matters, is_differentiated)
 def adjoint(function: Op, *, nan_safe: Op | None = None) -> OpaqueAdjoint:
     """Return the adjoint of an argument by a helper, which is called with what its parameters' names stand for."""
     assert is_helper(function), function
+    _CONTRIBUTIONS.update(each for each in (function, nan_safe) if each is not None)
     return OpaqueAdjoint(function, tuple(inspect.signature(function).parameters), nan_safe)
+
+
+def is_new_contribution(instr: Instr) -> bool:
+    """Return whether an instruction returns a contribution in an array of its own."""
+    return instr.op in _CONTRIBUTIONS and is_fresh(instr)
 
 
 def opaque(condition: str = "", **adjoints: Op | OpaqueAdjoint | None) -> OpaqueRule:

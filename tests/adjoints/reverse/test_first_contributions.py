@@ -1,0 +1,181 @@
+"""Shadows that begin as the first contribution to them, and those that must begin as zeros."""
+
+import numpy as np
+import pytest
+
+from tests.checking.slopes import differences
+from zygote_py import gradient, hessian
+
+pytestmark = pytest.mark.interpreted
+
+N = 3
+A = np.random.default_rng(5).normal(size=(N, N))
+W = np.random.default_rng(6).normal(size=(N, N))
+
+
+def chain(a):
+    b = a @ W
+    c = b @ a
+    return np.sum((c @ W) ** 2)
+
+
+def both_factors(a):
+    """One array is both factors: two contributions from one operation."""
+    b = a @ W
+    return np.sum(b @ b)
+
+
+def in_rounds(a):
+    p = a @ W
+    for _ in range(3):
+        q = p @ a
+        p = q @ W
+    return np.sum(p * p)
+
+
+def used_in_a_loop(a):
+    """What the loop contributes comes several times for one array."""
+    b = a @ W
+    s = 0.0
+    for k in range(N):
+        s += np.sum((b @ a[k]) ** 2)
+    return s
+
+
+def used_before_a_loop(a):
+    """The first contribution comes from a loop, the last from before it."""
+    b = a @ W
+    c = b @ a
+    s = np.sum(c @ W)
+    for k in range(N):
+        s += np.sum(b @ a[k])
+    return s
+
+
+def in_one_branch(a):
+    b = a @ W
+    if b[0, 0] > 0.0:
+        c = b @ a
+    else:
+        c = b + a
+    return np.sum(c**2) + np.sum(b @ W)
+
+
+def in_both_branches(a):
+    b = a @ W
+    c = b @ a if b[0, 0] > 0.0 else a @ b
+    return np.sum(c**2)
+
+
+def transposed(a):
+    """The view of an array adds to its shadow as well."""
+    b = a @ W
+    c = b.T @ a
+    return np.sum(c @ b)
+
+
+def element_first(a):
+    """Elements add to the shadow before the product does."""
+    b = a @ W
+    c = b @ a
+    return np.sum(c) + b[0, 1] ** 2
+
+
+def element_last(a):
+    """Elements add to the shadow after the product has."""
+    b = a @ W
+    s = b[0, 1] ** 2 * b[2, 2]
+    return s + np.sum(b @ a)
+
+
+def written_to(a):
+    b = a @ W
+    c = b @ a
+    b[1, 1] = a[0, 0] * 2.0
+    return np.sum(c) + np.sum(b @ W)
+
+
+def kept_in_a_list(a):
+    made = []
+    for _ in range(3):
+        made.append(a @ W)
+    s = 0.0
+    for each in made:
+        s += np.sum(each @ a)
+    return s
+
+
+def handed_on(a):
+    b = a @ W
+    c = b
+    for _ in range(2):
+        c = c @ a
+    return np.sum(c @ b)
+
+
+def of_a_row(a):
+    """A row and a column, which broadcast."""
+    u = a[0] @ W
+    b = np.ones((N, 1)) * u
+    return np.sum(b @ a) + np.sum(u @ a)
+
+
+def not_used(a):
+    b = a @ W
+    c = b @ a  # noqa: F841
+    return np.sum(a)
+
+
+def decompositions(a):
+    s = a @ a.T + np.eye(N)
+    x = np.linalg.inv(s) @ a
+    _, logarithm = np.linalg.slogdet(s)
+    return logarithm + np.sum(x * W) + np.linalg.det(s @ W @ W.T)
+
+
+def recursive(a, n):
+    b = a @ W
+    if n == 0:
+        return np.sum(b @ a)
+    return recursive(b, n - 1) + np.sum(b)
+
+
+def from_recursion(a):
+    return recursive(a, 2)
+
+
+PROGRAMS = (
+    *(chain, both_factors, in_rounds, used_in_a_loop, used_before_a_loop, in_one_branch, in_both_branches),
+    *(transposed, element_first, element_last, written_to, kept_in_a_list, handed_on, of_a_row, not_used),
+    *(decompositions, from_recursion),
+)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda each: each.__name__)
+@pytest.mark.parametrize("sign", [1.0, -1.0], ids=["plus", "minus"])
+def test_gradient(program, sign):
+    a = sign * A
+    np.testing.assert_allclose(gradient(program)(a).ravel(), *differences(program, a), rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("program", [chain, in_rounds, element_first], ids=lambda each: each.__name__)
+def test_hessian(program):
+    found = hessian(program)(A).reshape(N * N, N * N)
+    expected = np.concatenate([differences(lambda a, k=k: gradient(program)(a).flat[k], A) for k in range(N * N)])
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_products_make_no_zeros():
+    source = gradient(chain).source(A).partition("def chain_gradient")[2]
+    assert source.count("np.zeros(") == 1  # of the sum of squares, whose elements are added one by one
+    assert "dc = dot_left(" in source
+
+
+def test_lengths_of_products_are_not_recorded():
+    source = gradient(in_rounds).source(A).partition("def in_rounds_gradient")[2]
+    assert "_record" not in source
+
+
+@pytest.mark.parametrize("program", [used_in_a_loop, in_one_branch, in_both_branches], ids=lambda each: each.__name__)
+def test_what_comes_several_times_or_not_always_is_added(program):
+    assert "db += " in gradient(program).source(A) or "db, " in gradient(program).source(A)
