@@ -51,7 +51,8 @@ def assign_first_contributions(function: Function) -> None:
     assigned: dict[Value, Instr] = {}
     for zeros, (added, block) in first.items():
         contribution, of_maker = added.args[1], block if primal is None else block.mirror
-        assert isinstance(contribution, Instr) and of_maker is not None
+        assert isinstance(contribution, Instr)
+        assert of_maker is not None
         if (
             zeros not in of_primal
             and len(used[contribution]) == 1

@@ -18,8 +18,8 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.adjoints import join, join_halves, refuse
 from zygote_py.adjoints.analysis import Activity, carries_adjoint, is_array, reachable
-from zygote_py.adjoints.routines import Derivatives, make_repeatable
 from zygote_py.adjoints.reverse.first_contributions import assign_first_contributions
+from zygote_py.adjoints.routines import Derivatives, make_repeatable
 from zygote_py.adjoints.rules.arrays.accumulated import accumulate_products
 from zygote_py.base import Capture, Names, TypedFunction, captured_type, stage
 from zygote_py.compiler.border import (

@@ -34,7 +34,7 @@ def in_rounds(a):
 
 
 def used_in_a_loop(a):
-    """What the loop contributes comes several times for one array."""
+    """The loop contributes several times to one array."""
     b = a @ W
     s = 0.0
     for k in range(N):
@@ -54,10 +54,7 @@ def used_before_a_loop(a):
 
 def in_one_branch(a):
     b = a @ W
-    if b[0, 0] > 0.0:
-        c = b @ a
-    else:
-        c = b + a
+    c = b @ a if b[0, 0] > 0.0 else b + a
     return np.sum(c**2) + np.sum(b @ W)
 
 
