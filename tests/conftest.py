@@ -38,9 +38,12 @@ import numba
 import numba.core.event
 import pytest
 
+import zygote_py.cache.helpers  # which says where helpers are kept, and is imported only once
 import zygote_py.numpy_functions  # noqa: F401 (it registers the functions that the front end knows)
 from tests.modes import compile_everything, optimiser, unless_native
 from zygote_py import cache
+from zygote_py.cache.folder import Folder
+from zygote_py.numba_adapter import Helpers, keep_helpers, settings
 
 # What is tested is what the compiler makes now. Processes that tests start have a cache, and a new one.
 cache.switch(False)
@@ -48,6 +51,9 @@ os.environ["ZYGOTE_PY_VERIFY"] = "1"  # after every pass and every transform
 FOLDER = tempfile.mkdtemp(prefix="zygote-py-tests-")
 os.environ["ZYGOTE_PY_CACHE_DIR"] = FOLDER
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
+# Implementations of NumPy's functions are kept for all processes of this run, as users have them.
+HELPERS = os.environ.setdefault("ZYGOTE_PY_TEST_HELPERS", str(Path(FOLDER) / "helpers"))
+keep_helpers(lambda: Helpers(Folder(Path(HELPERS), 1e9), settings()))
 
 GARBAGE = 1_000_000  # objects made and not freed since the last collection
 GOLDEN = Path(__file__).parent / "golden"

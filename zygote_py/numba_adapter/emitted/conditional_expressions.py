@@ -24,12 +24,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.numba_adapter.base import IRPass
-from zygote_py.numba_adapter.base.internals import impl_ret_borrowed, ir, signature
+from zygote_py.numba_adapter.base.internals import ir
+from zygote_py.numba_adapter.emitted.lowering.selection import select
 
 _HARMLESS = frozenset(
     {
@@ -39,18 +38,6 @@ _HARMLESS = frozenset(
 )
 _IDENTITIES = (operator.is_, operator.is_not)
 _PHI = "$phi"  # how the names of variables start that hold what Python has on its stack
-
-
-@intrinsic
-def _select(context: Any, condition: Any, then: Any, orelse: Any) -> Any:
-    """Return one of two values."""
-    kind = context.unify_types(types.unliteral(then), types.unliteral(orelse))
-
-    def lowered(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        first, second = (context.cast(builder, args[place], sig.args[place], kind) for place in (1, 2))
-        return impl_ret_borrowed(context, builder, kind, builder.select(args[0], first, second))
-
-    return (signature(kind, types.boolean, then, orelse), lowered) if kind is not None else None
 
 
 class JoinBranches(IRPass):
@@ -158,7 +145,7 @@ def _is_harmless(way: Any) -> bool:
 
 def _is_known_call(call: Any, function: Any) -> bool:
     is_plain = not call.kws and call.vararg is None and call.varkwarg is None
-    return is_plain and (function is _select or function is bool or (function is np.divide and len(call.args) == 2))
+    return is_plain and (function is select or function is bool or (function is np.divide and len(call.args) == 2))
 
 
 def _join(blocks: Any, entries: dict[int, int], found: _Diamond) -> None:
@@ -181,15 +168,15 @@ def _join(blocks: Any, entries: dict[int, int], found: _Diamond) -> None:
             else:
                 body.append(statement)
         values.append(last)
-    select = None
+    chosen = None
     for name in names:
         first, second = (last[name] for last in values)
         made: Any = first
         if first.name != second.name:
-            if select is None:
-                select = scope.redefine("$select", loc)
-                body.append(ir.Assign(ir.Global("select", _select, loc), select, loc))
-            made = ir.Expr.call(select, (branch.cond, first, second), (), loc)
+            if chosen is None:
+                chosen = scope.redefine("$select", loc)
+                body.append(ir.Assign(ir.Global("select", select, loc), chosen, loc))
+            made = ir.Expr.call(chosen, (branch.cond, first, second), (), loc)
         body.append(ir.Assign(made, ir.Var(scope, name, loc), loc))
     entries[found.meet] -= 1
     if entries[found.meet] == 1:

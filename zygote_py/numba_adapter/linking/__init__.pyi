@@ -1,5 +1,10 @@
 """The names that other folders import, and the modules that define them; each is imported when it is first used."""
 
+from .by_address import (
+    entry_by_address as entry_by_address,
+    is_by_address as is_by_address,
+    type_by_address as type_by_address,
+)
 from .function_content import code_text as code_text
 from .function_numbers import (
     EMITTED as EMITTED,
@@ -9,6 +14,7 @@ from .function_numbers import (
 from .helper_store import (
     Helpers as Helpers,
     environment_named as environment_named,
+    is_called_helper as is_called_helper,
     is_loaded as is_loaded,
     keep_helpers as keep_helpers,
     result_of as result_of,

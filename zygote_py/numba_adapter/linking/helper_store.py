@@ -36,6 +36,7 @@ from zygote_py.numba_adapter.base.internals import (
     lookup_environment,
     rtsys,
 )
+from zygote_py.numba_adapter.linking.by_address import add_entry, entry_by_address, is_by_address, symbol_of_helper
 from zygote_py.numba_adapter.linking.function_content import Unknown, words_of, words_of_type
 
 _MOST_INLINED = 100  # instructions, about twice those of the largest function that LLVM inlines anywhere
@@ -206,13 +207,17 @@ def _machine_code(key: str, result: Any, module: Any) -> bytes | None:
     entry = module.get_function(result.fndesc.mangled_name)
     entry.name = _SYMBOL + key
     entry.linkage = "external"
+    description = result.fndesc
+    if any(map(is_by_address, description.argtypes)):
+        add_entry(module, cpu_target.target_context, entry.name, description.restype, description.argtypes)
     library = codegen.create_library(entry.name)
     library.is_linked_only = False
     library._final_module = module
     library._optimize_functions(module)
     library._optimize_final_module()
     module = library._final_module
-    if not calls_another and sum(_size(each) for each in module.functions) <= _MOST_INLINED:
+    own = (each for each in module.functions if each.name != entry_by_address(entry.name))
+    if not calls_another and sum(map(_size, own)) <= _MOST_INLINED:
         return None
     if any(each.name.startswith((_ENVIRONMENT, _ADDRESS)) for each in module.global_variables):
         return None  # it asks for Python objects
@@ -242,7 +247,10 @@ def _read(key: str, data: bytes) -> Any:
             context.refresh()
             if not all(map(is_loaded, needed)):
                 return None
-        library = (_called if is_called else _linked)(context.codegen(), key, code)
+        if is_called:
+            library = _called(context.codegen(), key, code, any(map(is_by_address, description.argtypes)))
+        else:
+            library = _linked(context.codegen(), key, code)
         library._reload_init.update(_Needed(each) for each in needed if each.startswith(_SYMBOL))
     except Exception:  # of any kind: a file may hold anything
         return None
@@ -296,15 +304,21 @@ def is_loaded(symbol: str) -> bool:
         return True
     if _present is None:
         begin_helpers()
-    return symbol.startswith(_SYMBOL) and find(symbol.removeprefix(_SYMBOL)) is not None
+    return is_called_helper(symbol) and find(symbol_of_helper(symbol).removeprefix(_SYMBOL)) is not None
 
 
-def _called(codegen: Any, key: str, code: bytes) -> Any:
+def is_called_helper(symbol: str) -> bool:
+    """Return whether a symbol is one of a helper that is called."""
+    return symbol.startswith(_SYMBOL)
+
+
+def _called(codegen: Any, key: str, code: bytes, has_second_entry: bool) -> Any:
     """Return a library whose function is called by its address."""
     name = _SYMBOL + key
     codegen._engine._ee.add_object_file(llvm.ObjectFileRef.from_data(code))
     codegen._engine.finalize_object()
-    llvm.add_symbol(name, codegen._engine.get_function_address(name))
+    for symbol in (name, entry_by_address(name))[: 2 if has_second_entry else 1]:
+        llvm.add_symbol(symbol, codegen._engine._ee.get_function_address(symbol))
     library = codegen.create_library(name)
     library.is_linked_only = True
     library._shared_module = _nothing()

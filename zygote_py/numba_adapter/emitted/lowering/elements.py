@@ -81,16 +81,28 @@ def transposed(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     return value
 
 
-def address(context: Any, builder: Any, kind: Any, fields: Fields, index_type: Any, index: Any) -> Any:
-    """Return the address of an element."""
+def address(
+    context: Any,
+    builder: Any,
+    kind: Any,
+    fields: Fields,
+    index_type: Any,
+    index: Any,
+    steps: Mapping[int, tuple[Any, Any]],
+) -> Any:
+    """Return the address of an element. Along some axes the index is the product of another one and of a step."""
     if isinstance(index_type, _TUPLE):
         index_types, indices = index_type.types, cgutils.unpack_tuple(builder, index, len(index_type))
     else:
         index_types, indices = (index_type,), [index]
-    fixed = [
-        internals.fix_integer_index(context, builder, index_types[axis], indices[axis], fields.shape[axis])
-        for axis in range(kind.ndim)
-    ]
+    fixed = []
+    for axis, length in enumerate(fields.shape):
+        if axis in steps:
+            whole, step = steps[axis]
+            whole = internals.fix_integer_index(context, builder, types.intp, whole, length)
+            fixed.append(builder.mul(whole, step, flags=["nsw", "nuw"]))
+        else:
+            fixed.append(internals.fix_integer_index(context, builder, index_types[axis], indices[axis], length))
     if context.enable_boundscheck:
         for axis, each in enumerate(fixed):
             cgutils.do_boundscheck(context, builder, each, fields.shape[axis], axis)

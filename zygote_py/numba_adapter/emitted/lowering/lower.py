@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import llvmlite.ir as llvm
 from numba import types
 
 from zygote_py.numba_adapter.base import internals
 from zygote_py.numba_adapter.base.internals import Lower, NativeLowering, eh, ir, register_pass
 from zygote_py.numba_adapter.emitted.lowering import record_lists
+from zygote_py.numba_adapter.emitted.lowering.addresses import addresses_of
 from zygote_py.numba_adapter.emitted.lowering.elements import (
     Fields,
     address,
@@ -28,6 +30,8 @@ from zygote_py.numba_adapter.emitted.lowering.plain_calls import let_errors_pass
 from zygote_py.numba_adapter.emitted.lowering.ranges import RangeLoops
 from zygote_py.numba_adapter.emitted.lowering.record_lists import is_of_records
 from zygote_py.numba_adapter.emitted.lowering.registers import kept_in_registers
+from zygote_py.numba_adapter.emitted.lowering.repeated_axes import RepeatedAxes
+from zygote_py.numba_adapter.emitted.lowering.selection import select
 from zygote_py.numba_adapter.types import WithClasses
 
 _COUNT = types.MemInfoPointer(types.voidptr)
@@ -44,9 +48,11 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         """Prepare."""
         self._counts: dict[Any, bool] = {}  # whether values of a type count references
         self._loops: RangeLoops | None = None
+        self._repeated: RepeatedAxes | None = None
         super().init()
         self._implementations: dict[Any, Any] = {}
         self._fields: dict[str, Fields] = {}
+        self._labels = {id(block): label for label, block in self.blocks.items()}
 
     def setup_function(self, fndesc: Any) -> None:
         """Begin the LLVM function."""
@@ -62,6 +68,7 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         self._singly_assigned_vars = kept
         self._blk_local_varmap: dict[str, Any] = {}
         self._loops = RangeLoops(self.blocks, kept, self.typeof)
+        self._repeated = RepeatedAxes(self.blocks, kept, select)
 
     def _counts_references(self, kind: Any) -> bool:
         found = self._counts.get(kind)
@@ -98,10 +105,22 @@ class EmittedLower(_Lower):  # type: ignore[misc]
     def pre_block(self, block: Any) -> None:
         """Begin a block: what was computed in another may not be known in this one."""
         self._fields = {}
+        self._label = self._labels.get(id(block), -1)
         super().pre_block(block)
+
+    def loadvar(self, name: str) -> Any:
+        """Return the value of a variable."""
+        value = super().loadvar(name)
+        if name not in self._singly_assigned_vars and type(self.typeof(name)) is types.Array:
+            addresses = addresses_of(self.function)
+            if addresses is not None:
+                addresses.note_variable(value, self.getvar(name))
+        return value
 
     def lower_inst(self, inst: Any) -> None:
         """Lower a statement."""
+        if (addresses := addresses_of(self.function)) is not None:
+            addresses.begin_statement()
         if not (isinstance(inst, ir.StaticSetItem) and self._is_element(inst.target, inst.index_var)):
             super().lower_inst(inst)
             return
@@ -122,6 +141,10 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         """Lower an expression."""
         if expr.op == "static_getitem" and self._is_element(expr.value, expr.index_var):
             return self.lower_getitem(resty, expr, expr.value, expr.index_var, self.fndesc.calltypes[expr])
+        if expr.op == "static_getitem" and isinstance(self.typeof(expr.value.name), types.BaseTuple):
+            found = super().lower_expr(resty, expr)
+            record_lists.note_item(self.builder, self.loadvar(expr.value.name), found)
+            return found
         if expr.op == "build_list" and is_of_records(self.context, resty):
             record_lists.define_destructor(self.context, self.module, resty)
         if expr.op == "getattr" and expr.attr == "T" and is_matrix(kind := self.typeof(expr.value.name)):
@@ -159,7 +182,20 @@ class EmittedLower(_Lower):  # type: ignore[misc]
             if name in self._singly_assigned_vars:
                 self._fields[name] = fields
         value = self.context.cast(self.builder, self.loadvar(index.name), self.typeof(index.name), index_type)
-        return address(self.context, self.builder, kind, fields, index_type, value)
+        return address(self.context, self.builder, kind, fields, index_type, value, self._steps(index.name, kind.ndim))
+
+    def _steps(self, index: str, count: int) -> dict[int, tuple[Any, Any]]:
+        """Return the items of an index that are zero unless a condition holds: by axis, the index and its step."""
+        found: dict[int, tuple[Any, Any]] = {}
+        if self._repeated is not None:
+            for axis, item in enumerate(self._repeated.items(index, count)):
+                names = self._repeated.condition(item, self._label)
+                if names is None or tuple(map(self.typeof, names)) != (types.boolean, types.intp):
+                    continue
+                condition, whole = map(self.loadvar, names)
+                if isinstance(condition, llvm.Instruction):
+                    found[axis] = whole, self._repeated.step(self.builder, condition)
+        return found
 
     def lower_binop(self, resty: Any, expr: Any, op: Any) -> Any:
         """Lower an operation on two values."""

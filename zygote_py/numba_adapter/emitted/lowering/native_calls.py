@@ -17,6 +17,7 @@ from numba import types
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.numba_adapter.base import internals
 from zygote_py.numba_adapter.base.internals import ConfigStack, cgutils, npydecl, signature
+from zygote_py.numba_adapter.emitted.lowering.addresses import addresses_of
 from zygote_py.numba_adapter.emitted.lowering.elements import SCALARS, array_of
 
 _TOO_BIG = "array is too big; `arr.size * arr.dtype.itemsize` is larger than the maximum possible size."
@@ -105,25 +106,37 @@ def _is_shape(given: Any) -> bool:
 
 
 def _allocated(context: Any, builder: Any, kind: Any, shapes: list[Any], fill: bool) -> Any:
-    """Return a new array. What may fail is a function of its own, which returns memory."""
+    """Return a new array, made by a function of its own. Its fields follow from the lengths, for LLVM to see."""
     word = context.get_value_type(types.intp)
-    itemsize = word(context.get_abi_sizeof(context.get_data_type(kind.dtype)))
-    align = context.get_preferred_array_alignment(kind.dtype)
     shape = types.UniTuple(types.intp, kind.ndim)
 
-    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return _memory(
-            context, builder, internals._parse_shape(context, builder, shape, args[0]), itemsize, align, fill
-        )
+    def lower(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+        lengths = internals._parse_shape(context, builder, shape, args[0])
+        itemsize = word(context.get_abi_sizeof(context.get_data_type(kind.dtype)))
+        align = context.get_preferred_array_alignment(kind.dtype)
+        meminfo = _memory(context, builder, lengths, itemsize, align, fill)
+        data = context.nrt.meminfo_data(builder, meminfo)
+        return _array(context, builder, kind, lengths, meminfo, data)
 
-    name = f"{'zeros' if fill else 'empty'} {itemsize.constant} {align} {kind.ndim}"
-    sig = signature(types.voidptr, shape)
-    meminfo = called_apart(context, builder, name, lower, sig, [cgutils.pack_array(builder, shapes, ty=word)])
+    name = f"{'zeros' if fill else 'empty'} {kind}"
+    lengths = cgutils.pack_array(builder, shapes, ty=word)
+    made = called_apart(context, builder, name, lower, signature(kind, shape), [lengths])
+    model = context.data_model_manager[kind]
+    meminfo, data = (model.get(builder, made, field) for field in ("meminfo", "data"))
+    found = _array(context, builder, kind, shapes, meminfo, data)
+    if (addresses := addresses_of(builder.function)) is not None:
+        addresses.note(found, addresses.find(made))
+    return found
+
+
+def _array(context: Any, builder: Any, kind: Any, shapes: list[Any], meminfo: Any, data: Any) -> Any:
+    """Return an array of some lengths in memory."""
+    word = context.get_value_type(types.intp)
+    itemsize = word(context.get_abi_sizeof(context.get_data_type(kind.dtype)))
     inner_first = shapes if kind.layout == "F" else shapes[::-1]
     strides = [itemsize][: kind.ndim]
     for each in inner_first[:-1]:
         strides.append(builder.mul(strides[-1], each))
-    data = builder.bitcast(context.nrt.meminfo_data(builder, meminfo), context.get_data_type(kind.dtype).as_pointer())
     nitems = shapes[0] if shapes else word(1)
     for each in shapes[1:]:
         nitems = builder.mul(nitems, each, flags=["nsw"])
@@ -131,7 +144,7 @@ def _allocated(context: Any, builder: Any, kind: Any, shapes: list[Any], fill: b
         "meminfo": meminfo,
         "nitems": nitems,
         "itemsize": itemsize,
-        "data": data,
+        "data": builder.bitcast(data, context.get_data_type(kind.dtype).as_pointer()),
         "shape": cgutils.pack_array(builder, shapes, ty=word),
         "strides": cgutils.pack_array(builder, strides if kind.layout == "F" else strides[::-1], ty=word),
     }

@@ -3,7 +3,8 @@
 After each call Numba takes apart what the callee has returned: whether it is an error, of which kind, whether the
 caller has a handler for it, and where the exception is. Where there are no handlers, the callee writes the exception
 where the caller's own belongs, and its code is returned as it is. The result is read as it was written; Numba takes
-each array apart, and puts it together again. That is two thirds of the instructions of a call.
+each array apart, and puts it together again. That is two thirds of the instructions of a call. Helpers take arrays by
+their addresses (`numba_adapter/linking/by_address.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from numba import types
 
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.numba_adapter.base.internals import CPUCallConv, cgutils
+from zygote_py.numba_adapter.emitted.lowering.addresses import Addresses, addresses_of, let_addresses_be_taken, reserve
 from zygote_py.numba_adapter.emitted.lowering.elements import has_one_form
+from zygote_py.numba_adapter.linking import entry_by_address, is_by_address, is_called_helper, type_by_address
 
 _OK, _NONE, _EXCEPTION, _STOP, _FIRST_OF_USER = 0, -2, -1, -3, 1
 _PLACES = "_zygote_py_places"  # the attribute of an LLVM function: where results are written to, by type
@@ -24,6 +27,7 @@ _PLACES = "_zygote_py_places"  # the attribute of an LLVM function: where result
 def let_errors_pass(function: Any) -> None:
     """Let the calls in an LLVM function, which has no handlers, be plain."""
     vars(function)[_PLACES] = {}
+    let_addresses_be_taken(function)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,19 +86,40 @@ def _call_function(
     kind = self.get_return_type(resty).pointee
     if places is None or attrs is not None or kind != self._get_return_argument(callee.function_type).pointee:
         return _call(self, builder, callee, resty, argtys, args, attrs)  # type: ignore[no-any-return]
-    place = places.get(kind)
+    addresses = addresses_of(builder.function)
+    assert addresses is not None
+    is_array = is_by_address(resty)
+    place = reserve(builder, kind) if is_array else places.get(kind)
     if place is None:
         place = places[kind] = cgutils.alloca_once(builder, kind)
     may_be_none = isinstance(resty, types.Optional | types.NoneType)
     if may_be_none:
         builder.store(cgutils.get_null_value(kind), place)
-    passed = list(self._get_arg_packer(argtys).as_arguments(builder, args))
+    if is_called_helper(callee.name) and any(map(is_by_address, argtys)):
+        kind_of_entry = type_by_address(self.context, resty, argtys)
+        callee = cgutils.get_or_insert_function(builder.module, kind_of_entry, entry_by_address(callee.name))
+        passed = _addresses_or_fields(self, builder, addresses, argtys, args)
+    else:
+        passed = list(self._get_arg_packer(argtys).as_arguments(builder, args))
     error = self._get_excinfo_argument(builder.function)
     code = builder.call(callee, [place, error, *passed])
     result = builder.load(place)
+    if is_array:
+        addresses.note(result, place)
     if not has_one_form(self.context, resty):
         result = self.context.get_returned_value(builder, resty, result)
     return _Status(builder, code, may_be_none, error), result
+
+
+def _addresses_or_fields(conventions: Any, builder: Any, addresses: Addresses, kinds: Any, values: Any) -> list[Any]:
+    """Return the arguments of the second entry of a helper."""
+    passed: list[Any] = []
+    for kind, value in zip(kinds, values, strict=True):
+        if is_by_address(kind):
+            passed.append(addresses.of(builder, value))
+        else:
+            passed += conventions._get_arg_packer([kind]).as_arguments(builder, [value])
+    return passed
 
 
 @functools.wraps(_propagate)

@@ -15,6 +15,7 @@ from numba import types
 
 from zygote_py.numba_adapter.base import internals
 from zygote_py.numba_adapter.base.internals import cgutils, signature
+from zygote_py.numba_adapter.emitted.lowering.addresses import addresses_of, reserve
 from zygote_py.numba_adapter.emitted.lowering.elements import has_one_form
 from zygote_py.numba_adapter.emitted.lowering.native_calls import called_apart
 
@@ -46,8 +47,46 @@ def append(context: Any, builder: Any, kind: Any, records: Any, record: Any) -> 
     args = [_memory(context, builder, kind, records)]
     slot = called_apart(context, builder, name, lower, signature(_ADDRESS, _ADDRESS), args)
     model = context.data_model_manager[kind.dtype]
-    stored = record if has_one_form(context, kind.dtype) else model.as_data(builder, record)
-    builder.store(stored, builder.bitcast(slot, model.get_data_type().as_pointer()))
+    place = builder.bitcast(slot, model.get_data_type().as_pointer())
+    if not has_one_form(context, kind.dtype):
+        builder.store(model.as_data(builder, record), place)
+        return
+    items = _items(record, len(kind.dtype.types))
+    if items is None:
+        builder.store(record, place)
+        return
+    for position, item in enumerate(items):
+        _put(context, builder, item, cgutils.gep_inbounds(builder, place, 0, position))
+
+
+def _items(record: Any, count: int) -> list[Any] | None:
+    """Return the items of a tuple that has just been made of them; None if it is another one."""
+    items: dict[int, Any] = {}
+    while isinstance(record, llvm.instructions.InsertValue) and len(record.indices) == 1:
+        whole, item = record.operands
+        items.setdefault(record.indices[0], item)
+        record = whole
+    return [items[position] for position in range(count)] if len(items) == count else None
+
+
+def _put(context: Any, builder: Any, item: Any, place: Any) -> None:
+    """Store an item of a record; an array that stands in memory is copied as a whole."""
+    addresses = addresses_of(builder.function)
+    address = None if addresses is None else addresses.find(item)
+    if address is None:
+        builder.store(item, place)
+        return
+    size = context.get_constant(types.intp, context.get_abi_sizeof(item.type))
+    to, source = (builder.bitcast(each, cgutils.voidptr_t) for each in (place, address))
+    cgutils.raw_memcpy(builder, to, source, size, 1)
+
+
+def note_item(builder: Any, record: Any, item: Any) -> None:
+    """Remember where an item of a record stands, if that is known of the record."""
+    addresses = addresses_of(builder.function)
+    address = None if addresses is None else addresses.find(record)
+    if address is not None and isinstance(item, llvm.instructions.ExtractValue) and item.operands[0] is record:
+        addresses.note(item, cgutils.gep_inbounds(builder, address, 0, *item.indices))
 
 
 def pop(context: Any, builder: Any, kind: Any, records: Any) -> Any:
@@ -66,11 +105,15 @@ def pop(context: Any, builder: Any, kind: Any, records: Any) -> Any:
 
     name = f"popped {_itemsize(context, kind)}"
     model = context.data_model_manager[kind.dtype]
-    place = cgutils.alloca_once(builder, model.get_data_type())
+    place = reserve(builder, model.get_data_type())
     args = [_memory(context, builder, kind, records), builder.bitcast(place, cgutils.voidptr_t)]
     called_apart(context, builder, name, lower, signature(_ADDRESS, _ADDRESS, _ADDRESS), args)
     record = builder.load(place)
-    return record if has_one_form(context, kind.dtype) else model.from_data(builder, record)
+    if not has_one_form(context, kind.dtype):
+        return model.from_data(builder, record)
+    if (addresses := addresses_of(builder.function)) is not None:
+        addresses.note(record, place)
+    return record
 
 
 def define_destructor(context: Any, module: Any, kind: Any) -> None:
