@@ -92,7 +92,12 @@ from .core import (
     zero_key as zero_key,
 )
 from .errors import InternalError as InternalError
-from .ops.helpers import fresh_helper as fresh_helper, helper as helper, is_helper as is_helper
+from .ops.helpers import (
+    array_helper as array_helper,
+    fresh_helper as fresh_helper,
+    helper as helper,
+    is_helper as is_helper,
+)
 from .ops.scipy import C_TYPES as C_TYPES, MODULE as MODULE, Special as Special, special as special
 from .passes import CANONICAL as CANONICAL, CLEAN_UP as CLEAN_UP, run as run
 from .passes.accumulation.lowering import (

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import types
 
 from zygote_py.ir import ops
 from zygote_py.ir.analysis import Memory, loop_nest
 from zygote_py.ir.arrays.aliasing import are_apart, same_elements
 from zygote_py.ir.arrays.boolean_indexing import find_positions, replace_masks
-from zygote_py.ir.arrays.classify import Kind, element, is_numeric, is_of_numbers_in_arrays, ndim
+from zygote_py.ir.arrays.classify import Kind, element, is_numeric, is_of_numbers_in_arrays
 from zygote_py.ir.arrays.elementwise import compute
 from zygote_py.ir.arrays.fusion import Group, Node, Plan, find_groups
 from zygote_py.ir.arrays.kernels import Kernel
-from zygote_py.ir.arrays.shapes import INDEX, Shapes
+from zygote_py.ir.arrays.product_checks import check_products
+from zygote_py.ir.arrays.shapes import Shapes
 from zygote_py.ir.arrays.writer import Writer
 from zygote_py.ir.building.cfg import order_blocks, rename_incoming
 from zygote_py.ir.checks.debug import check_after
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Value
-from zygote_py.ir.types import is_scalar
 from zygote_py.ir.walks import replace_uses
 
 _COUNTERS = "ijklmnopqr"
@@ -27,7 +26,7 @@ _COUNTERS = "ijklmnopqr"
 def expand_arrays(function: Function) -> None:
     """Replace the array instructions of `function` by loops, in place."""
     _read_numbers(function)
-    _check_products(function)
+    check_products(function)
     replace_masks(function)
     memory = Memory(function)
     shapes = Shapes()
@@ -53,28 +52,6 @@ def _read_numbers(function: Function) -> None:
             ]
             replaced[instr] = compute(writer.add, instr.op, tuple(args), instr.type, python_errors)
     replace_uses(function, replaced)
-
-
-def _check_products(function: Function) -> None:
-    """Compare the lengths of the factors of scalar products, since those used only by the adjoint are not computed."""
-    for block in function.blocks:
-        instrs, block.instrs = block.instrs, []
-        writer = Writer(block, [], _has_python_errors(function))
-        for instr in instrs:
-            if _is_scalar_product(instr) and instr.args[0] is not instr.args[1]:
-                writer.loc = instr.loc
-                lengths = [writer.add(ops.dim, arg, Const(0, INDEX), type=INDEX, hint="n") for arg in instr.args]
-                writer.add(ops.check_lengths, *lengths, type=types.none)
-            block.instrs.append(instr)
-
-
-def _is_scalar_product(instr: Instr) -> bool:
-    return (
-        ops.of(instr.op).scalar_product
-        and is_scalar(instr.type)
-        and len(instr.args) == 2
-        and all(ndim(arg) == 1 for arg in instr.args)
-    )
 
 
 def _has_python_errors(function: Function) -> bool:

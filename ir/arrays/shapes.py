@@ -144,6 +144,8 @@ class Shapes:
             return self.of(args[_LIKE[array.op]])
         if array.op in (np.dot, operator.matmul) and len(args) == 2:
             return (*self.of(args[0])[:-1], *self.of(args[1])[1:]) if max(map(ndim, args)) <= 2 else None
+        if lengths := ops.of(array.op).lengths:
+            return tuple(self.of(args[number])[axis] for number, axis in lengths[: ndim(array)])
         if array.op is np.sum and (axes := reduced_axes(array)) is not None:
             return tuple(length for axis, length in enumerate(self.of(args[0])) if axis not in axes)
         return None

@@ -35,6 +35,17 @@ def fresh_helper(function: F) -> F:
     return helper(function, fresh=True)
 
 
+def array_helper(*lengths: tuple[int, int]) -> Callable[[F], F]:
+    """Register a function that returns a new array as a helper; `lengths` are the axes of arguments that it has."""
+
+    def register(function: F) -> F:
+        fresh_helper(function)
+        operation(function, lengths=lengths)
+        return function
+
+    return register
+
+
 def is_helper(op: Op) -> bool:
     """Return whether a callable is a helper."""
     return HELPERS.get(getattr(op, "__name__", "")) is op

@@ -136,9 +136,9 @@ def fitting_length(target: int, *others: int) -> int:
 
 @primitive(role=Role.CHECK)
 def check_lengths(first: int, second: int) -> None:
-    """Raise ValueError if the factors of a scalar product have different lengths."""
+    """Raise ValueError if the factors of a product have different lengths along the axes that it sums over."""
     if first != second:
-        raise ValueError("incompatible array sizes for np.dot(a, b) (vector * vector)")
+        raise ValueError("incompatible array sizes for np.dot(a, b)")
 
 
 @primitive(view=True)

@@ -209,6 +209,9 @@ class Operation:
         It raises no exceptions that a function could catch.
     in_place
         The operator that does the same in place.
+    lengths
+        Of the axes of its result, if each is one of an axis of an argument: the numbers of argument and axis. A result
+        with fewer axes has the first of them.
     """
 
     function: Op
@@ -247,6 +250,7 @@ class Operation:
     takes_display: bool = False
     safe_in_try: bool = False
     in_place: Op | None = None
+    lengths: tuple[tuple[int, int], ...] = ()
 
     @property
     def inputs(self) -> int:

@@ -85,7 +85,7 @@ CASES = [
     (steps, (np.ones(2000), 30), "u"),
     (halves, (np.linspace(0.1, 0.9, LARGE),), None),
     (in_two_parts, (np.linspace(0.1, 0.9, LARGE),), None),
-    (products, (np.ones((100, 60)), np.ones(60)), None),
+    (products, (np.ones((100, 200)), np.ones(200)), None),
     (calls, (np.ones(LARGE),), None),
 ]
 

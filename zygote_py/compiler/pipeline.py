@@ -84,6 +84,7 @@ from zygote_py.ir import (
     uses,
     write_out_guards,
 )
+from zygote_py.ir.arrays.product_checks import drop_product_checks
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.text.printer import text
 from zygote_py.numba_adapter import DerivedCall
@@ -363,7 +364,11 @@ def finish(function: Function) -> Function:
         passes.run(each, [passes.store_whole_tuples, passes.join_stacks])
         assign_first_contributions(each)
         accumulate_products(each)
-    return tidy(function)
+    tidied = tidy(function)
+    for each in (*(routine.function for routine in routines_of(tidied)), tidied):
+        if drop_product_checks(each):
+            passes.remove_dead_code(each)
+    return tidied
 
 
 def compile_pullback(

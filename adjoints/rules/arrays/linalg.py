@@ -32,13 +32,13 @@ from zygote_py.adjoints.rules.formulas.opaque import (
     opaque_rule,
     tangents,
 )
-from zygote_py.ir import Instr, fresh_helper, helper
+from zygote_py.ir import Instr, array_helper, fresh_helper, helper
 
 Array = Any
 Number = Any
 
 
-@fresh_helper
+@array_helper((0, 0), (0, 1))
 def inv_a(y: Array, dy: Array) -> Array:
     """The adjoint of a in y = inv(a): -y^H dy y^H."""
     t = np.conj(y.T)
@@ -90,7 +90,7 @@ def guarded_solve_a(y: Array, db: Array) -> Array:
     return -guarded_dot_left(np.conj(y), db)
 
 
-@fresh_helper
+@array_helper((1, 0), (0, 0))
 def solve_vector_a(y: Array, db: Array) -> Array:
     """As `solve_a`, for a vector b."""
     return -outer_conj(db, y)
@@ -131,7 +131,7 @@ def product_trace(x: Array, y: Array) -> Number:
     return total[0]
 
 
-@fresh_helper
+@array_helper((0, 0), (0, 1))
 def det_a(a: Array, y: Array, dy: Array) -> Array:
     """The adjoint of a in y = det(a): the conjugate of the matrix of cofactors, which a singular matrix has as well.
 
@@ -196,19 +196,19 @@ def guarded_det_a(a: Array, y: Number, dy: Number) -> Array:
     return det_a(a, y, dy)
 
 
-@fresh_helper
+@array_helper((0, 0), (0, 1))
 def slogdet_a(a: Array, y1: Array, dy1: Array) -> Array:
     """The adjoint of a real a in (sign, y1) = slogdet(a): dy1 inv(a)^T. The sign is locally constant."""
     return inverse_times(a, y1, dy1)
 
 
-@fresh_helper
+@array_helper((0, 0), (0, 1))
 def slogdet_complex_a(a: Array, y0: Array, y1: Array, dy0: Array, dy1: Array) -> Array:
     """The adjoint of a complex a in (y0, y1) = slogdet(a): (dy1 - i Im(conj(dy0) y0)) inv(a)^H, |y0| being 1."""
     return inverse_times(a, y1, dy1 - 1j * np.imag(np.conj(dy0) * y0))
 
 
-@fresh_helper
+@array_helper((0, 0), (0, 1))
 def inverse_times(a: Array, logarithm: Array, factor: Array) -> Array:
     """Return inv(a)^H times a number; the logarithm of the determinant tells whether there is an inverse."""
     result = np.zeros(a.shape, a.dtype)
@@ -282,7 +282,7 @@ def matrix_power_tangent(a: Array, n: int, ta: Array) -> Array:
     return np.copy(matrix_power_a(np.conj(a.T), n, ta))
 
 
-@fresh_helper
+@array_helper((0, 0), (0, 1))
 def cholesky_a(y: Array, dy: Array) -> Array:
     """The adjoint of a in y = cholesky(a), a function of the lower triangle and of the diagonal's real part.
 
@@ -329,7 +329,7 @@ def cholesky_tangent(y: Array, ta: Array) -> Array:
     return np.dot(y, p)
 
 
-@fresh_helper
+@array_helper((0, 0), (1, 1))
 def qr_a(y0: Array, y1: Array, dy0: Array, dy1: Array) -> Array:
     """The adjoint of a in (y0, y1) = (q, r) = qr(a).
 

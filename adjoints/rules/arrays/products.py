@@ -21,72 +21,72 @@ from numba import types
 
 from zygote_py.adjoints.rules.arrays import guarded
 from zygote_py.adjoints.rules.formulas.opaque import OpaqueRule, adjoint, linear, opaque, opaque_choice
-from zygote_py.ir import Instr, fresh_helper
+from zygote_py.ir import Instr, array_helper
 
 Array = Any
 
 
-@fresh_helper
+@array_helper((1, 0), (0, 0))
 def dot_left(b: Array, dy: Array) -> Array:
     """The adjoint of a in a @ b, of a matrix and a matrix or a vector: real, contiguous."""
     return np.dot(dy, b.T)
 
 
-@fresh_helper
+@array_helper((1, 0), (0, 0))
 def dot_left_strided(b: Array, dy: Array) -> Array:
     """As `dot_left`, for a matrix that is not contiguous."""
     return np.dot(dy, np.ascontiguousarray(b).T)
 
 
-@fresh_helper
+@array_helper((1, 0), (0, 0))
 def dot_left_complex(b: Array, dy: Array) -> Array:
     """As `dot_left`, for complex matrices."""
     return np.dot(dy, np.conj(b).T)
 
 
-@fresh_helper
+@array_helper((0, 1), (1, 1))
 def dot_right(a: Array, dy: Array) -> Array:
     """The adjoint of b in a @ b, of a matrix and a matrix or a vector: real, contiguous."""
     return np.dot(a.T, dy)
 
 
-@fresh_helper
+@array_helper((0, 1), (1, 1))
 def dot_right_strided(a: Array, dy: Array) -> Array:
     """As `dot_right`, for a matrix that is not contiguous."""
     return np.dot(np.ascontiguousarray(a).T, dy)
 
 
-@fresh_helper
+@array_helper((0, 1), (1, 1))
 def dot_right_complex(a: Array, dy: Array) -> Array:
     """As `dot_right`, for complex matrices."""
     return np.dot(np.conj(a).T, dy)
 
 
-@fresh_helper
+@array_helper((0, 1))
 def matvec_right_complex(a: Array, dy: Array) -> Array:
     """The adjoint of the vector b in a @ b."""
     return np.conj(np.dot(np.ascontiguousarray(a).T, np.conj(dy)))
 
 
-@fresh_helper
+@array_helper((0, 0))
 def vecmat_left(b: Array, dy: Array) -> Array:
     """The adjoint of the vector a in a @ b: real, contiguous."""
     return np.dot(b, dy)
 
 
-@fresh_helper
+@array_helper((0, 0))
 def vecmat_left_strided(b: Array, dy: Array) -> Array:
     """As `vecmat_left`, for a matrix that is not contiguous."""
     return np.dot(np.ascontiguousarray(b), dy)
 
 
-@fresh_helper
+@array_helper((0, 0))
 def vecmat_left_complex(b: Array, dy: Array) -> Array:
     """As `vecmat_left`, for complex numbers."""
     return np.conj(np.dot(np.ascontiguousarray(b), np.conj(dy)))
 
 
-@fresh_helper
+@array_helper((0, 0), (1, 0))
 def outer_conj(x: Array, y: Array) -> Array:
     """The matrix of x[i] * conj(y[j])."""
     result = np.empty((x.shape[0], y.shape[0]), x.dtype)
@@ -96,13 +96,13 @@ def outer_conj(x: Array, y: Array) -> Array:
     return result
 
 
-@fresh_helper
+@array_helper((1, 0), (0, 0))
 def matvec_left(b: Array, dy: Array) -> Array:
     """The adjoint of the matrix a in a @ b, of a vector b."""
     return outer_conj(dy, b)
 
 
-@fresh_helper
+@array_helper((0, 0), (1, 0))
 def vecmat_right(a: Array, dy: Array) -> Array:
     """The adjoint of the matrix b in a @ b, of a vector a: conj(a[i]) * dy[j]."""
     result = np.empty((a.shape[0], dy.shape[0]), a.dtype)
@@ -113,31 +113,31 @@ def vecmat_right(a: Array, dy: Array) -> Array:
     return result
 
 
-@fresh_helper
+@array_helper((0, 0))
 def inner_left(b: Array, dy: Array) -> Array:
     """The adjoint of the vector a in the sum of a[i] * b[i]."""
     return b * dy
 
 
-@fresh_helper
+@array_helper((0, 0))
 def inner_right(a: Array, dy: Array) -> Array:
     """The adjoint of the vector b in the sum of a[i] * b[i]."""
     return a * dy
 
 
-@fresh_helper
+@array_helper((0, 0))
 def inner_left_complex(b: Array, dy: Array) -> Array:
     """As `inner_left`, of complex numbers."""
     return np.conj(b) * dy
 
 
-@fresh_helper
+@array_helper((0, 0))
 def inner_right_complex(a: Array, dy: Array) -> Array:
     """As `inner_right`, of complex numbers."""
     return np.conj(a) * dy
 
 
-@fresh_helper
+@array_helper((0, 0))
 def vdot_left_complex(b: Array, dy: Array) -> Array:
     """The adjoint of a in the sum of conj(a[i]) * b[i], in which a stands conjugated."""
     return b * np.conj(dy)

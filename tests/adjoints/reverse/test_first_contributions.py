@@ -176,3 +176,36 @@ def test_lengths_of_products_are_not_recorded():
 @pytest.mark.parametrize("program", [used_in_a_loop, in_one_branch, in_both_branches], ids=lambda each: each.__name__)
 def test_what_comes_several_times_or_not_always_is_added(program):
     assert "db += " in gradient(program).source(A) or "db, " in gradient(program).source(A)
+
+
+def linear_in_both(a, b):
+    """The product is not computed, since no adjoint needs its elements."""
+    c = a * 2.0
+    return np.sum(c @ b)
+
+
+def linear_in_a_chain(a, b):
+    c = a * 2.0
+    return np.sum((c @ b) @ b.T)
+
+
+def of_vectors(a, b):
+    return np.sum((a[0] * 1.0) @ b) + np.dot(a[1], b[:, 0])
+
+
+@pytest.mark.parametrize("program", [linear_in_both, linear_in_a_chain, of_vectors], ids=lambda each: each.__name__)
+def test_factors_that_do_not_fit_are_refused_though_nothing_is_multiplied(program):
+    df = gradient(program)
+    fitting = np.ones((2, 3)), np.ones((3, 4))
+    da, db = df(*fitting)
+    assert da.shape == (2, 3)
+    assert db.shape == (3, 4)
+    for shape in ((4, 3), (2, 4), (5, 4)):
+        with pytest.raises(ValueError, match="incompatible array sizes|mismatch"):
+            df(np.ones((2, 3)), np.ones(shape))
+    np.testing.assert_array_equal(df(*fitting)[0], da)
+
+
+def test_products_that_are_computed_compare_the_lengths_themselves():
+    assert "check_lengths" not in gradient(chain).source(A)
+    assert "check_lengths" in gradient(linear_in_both).source(A, A)
