@@ -21,7 +21,7 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints.reverse.stored.notes import JoinNotes, ValueNote, Way, noted
 from zygote_py.compiler import Request, derivative_of
 from zygote_py.ir import Type
-from zygote_py.ir.arrays.allocations import Allocations, allocations, bytes_of
+from zygote_py.ir.arrays.measures.allocations import Allocations, allocations, bytes_of
 
 _AT_ONCE = "as it runs, with no record"
 _NO_RECORD = "afterwards, with no record"

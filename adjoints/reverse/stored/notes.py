@@ -19,7 +19,7 @@ from numba import types
 from zygote_py.adjoints.reverse.stored.late_shadows import LateShadow
 from zygote_py.adjoints.reverse.stored.plan import Demand, Plan, Strategy
 from zygote_py.ir import Function, Instr, Loc, Loop, Phi, Type, Value, ops
-from zygote_py.ir.arrays.sizes import Sizes
+from zygote_py.ir.arrays.measures.sizes import Sizes
 from zygote_py.ir.lazy_dataclass import dataclass
 
 

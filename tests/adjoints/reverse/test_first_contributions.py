@@ -201,7 +201,7 @@ def test_factors_that_do_not_fit_are_refused_though_nothing_is_multiplied(progra
     assert da.shape == (2, 3)
     assert db.shape == (3, 4)
     for shape in ((4, 3), (2, 4), (5, 4)):
-        with pytest.raises(ValueError, match="incompatible array sizes|mismatch"):
+        with pytest.raises(ValueError, match=r"incompatible array sizes|mismatch"):
             df(np.ones((2, 3)), np.ones(shape))
     np.testing.assert_array_equal(df(*fitting)[0], da)
 

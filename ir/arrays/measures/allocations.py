@@ -21,7 +21,7 @@ from zygote_py.ir.analysis.dataflow import liveness
 from zygote_py.ir.analysis.effects import bases, effect, has_memory, is_fresh
 from zygote_py.ir.analysis.loops import Loop, LoopNest, loop_nest
 from zygote_py.ir.analysis.memory import Memory
-from zygote_py.ir.arrays.sizes import Amount, Known, Sizes, exactly, product, total
+from zygote_py.ir.arrays.measures.sizes import Amount, Known, Sizes, exactly, product, total
 from zygote_py.ir.core import Block, Function, Instr, Loc, Operand, Phi, Routine, Type, Value
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops.helpers import is_helper
