@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import llvmlite.ir as llvm
 from numba import types
 
 from zygote_py.ir.lazy_dataclass import dataclass
@@ -41,8 +42,21 @@ def has_one_form(context: Any, kind: Any) -> bool:
     if isinstance(kind, _TUPLE):
         return type(kind) in (types.UniTuple, types.Tuple) and all(has_one_form(context, each) for each in kind.types)
     model = context.data_model_manager[kind]
-    is_known = type(kind) is types.Array or isinstance(kind, types.Integer | types.Float)
+    is_known = type(kind) is types.Array or isinstance(kind, types.Integer | types.Float | types.NoneType)
     return is_known and model.get_value_type() == model.get_data_type() == model.get_return_type()
+
+
+def items_of(value: Any, count: int) -> list[Any] | None:
+    """Return the items of a tuple that has been made of them here; None if it is another one.
+
+    To take an item out of a tuple means to write down the types of all others.
+    """
+    items: dict[int, Any] = {}
+    while isinstance(value, llvm.instructions.InsertValue) and len(value.indices) == 1:
+        whole, item = value.operands
+        items.setdefault(value.indices[0], item)
+        value = whole
+    return [items[position] for position in range(count)] if len(items) == count else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ an operator is looked up once for operands of the same types.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,8 +22,10 @@ from zygote_py.numba_adapter.emitted.lowering.elements import (
     Fields,
     address,
     fields_of,
+    has_one_form,
     is_element,
     is_matrix,
+    items_of,
     transposed,
 )
 from zygote_py.numba_adapter.emitted.lowering.native_calls import native_call
@@ -90,6 +93,10 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         """Yield where references to the parts of a value are counted. Numba takes all parts of the value first."""
         if not self._counts_references(kind):
             return
+        if isinstance(kind, types.BaseTuple) and (items := items_of(value, len(kind))) is not None:
+            for part, item in zip(kind, items, strict=True):
+                yield from self._counts_of(part, item)
+            return
         model = self.context.data_model_manager[kind]
         if model.has_nrt_meminfo():
             yield model.get_nrt_meminfo(self.builder, value)
@@ -121,13 +128,26 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         """Lower a statement."""
         if (addresses := addresses_of(self.function)) is not None:
             addresses.begin_statement()
-        if not (isinstance(inst, ir.StaticSetItem) and self._is_element(inst.target, inst.index_var)):
+        is_result = self._is_plain_result(inst)
+        is_element = isinstance(inst, ir.StaticSetItem) and self._is_element(inst.target, inst.index_var)
+        if not is_result and not is_element:
             super().lower_inst(inst)
             return
-        # Numba looks for a function for this index first, and finds none for arrays.
         self.debuginfo.mark_location(self.builder, self.loc.line)
         self.notify_loc(self.loc)
-        self.lower_setitem(inst.target, inst.index_var, inst.value, self.fndesc.calltypes[inst])
+        if is_result:
+            # Numba takes each part of the result out, and puts it in again.
+            self.call_conv.return_value(self.builder, self.loadvar(inst.value.name))
+        else:
+            # Numba looks for a function for this index first, and finds none for arrays.
+            self.lower_setitem(inst.target, inst.index_var, inst.value, self.fndesc.calltypes[inst])
+
+    def _is_plain_result(self, inst: Any) -> bool:
+        """Return whether a statement returns a tuple in the form in which it is."""
+        kind = self.fndesc.restype
+        if not isinstance(inst, ir.Return) or self.generator_info or not isinstance(kind, types.BaseTuple):
+            return False
+        return self.typeof(inst.value.name) == kind and has_one_form(self.context, kind)
 
     def lower_assign(self, ty: Any, inst: Any) -> Any:
         """Return the value that a statement assigns."""
@@ -141,10 +161,8 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         """Lower an expression."""
         if expr.op == "static_getitem" and self._is_element(expr.value, expr.index_var):
             return self.lower_getitem(resty, expr, expr.value, expr.index_var, self.fndesc.calltypes[expr])
-        if expr.op == "static_getitem" and isinstance(self.typeof(expr.value.name), types.BaseTuple):
-            found = super().lower_expr(resty, expr)
-            record_lists.note_item(self.builder, self.loadvar(expr.value.name), found)
-            return found
+        if expr.op == "static_getitem" and isinstance(kind := self.typeof(expr.value.name), types.BaseTuple):
+            return self._lower_item(resty, expr, kind)
         if expr.op == "build_list" and is_of_records(self.context, resty):
             record_lists.define_destructor(self.context, self.module, resty)
         if expr.op == "getattr" and expr.attr == "T" and is_matrix(kind := self.typeof(expr.value.name)):
@@ -152,6 +170,18 @@ class EmittedLower(_Lower):  # type: ignore[misc]
             self.incref(resty, found)
             return found
         return super().lower_expr(resty, expr)
+
+    def _lower_item(self, resty: Any, expr: Any, kind: Any) -> Any:
+        """Lower `record[1]`."""
+        record, index = self.loadvar(expr.value.name), expr.index
+        if isinstance(index, int) and -len(kind) <= index < len(kind) and list(kind)[index] == resty:
+            items = items_of(record, len(kind))
+            if items is not None:
+                self.incref(resty, items[index])
+                return items[index]
+        found = super().lower_expr(resty, expr)
+        record_lists.note_item(self.builder, record, found)
+        return found
 
     def lower_getitem(self, resty: Any, expr: Any, value: Any, index: Any, signature: Any) -> Any:
         """Lower `value[index]`."""
@@ -202,6 +232,10 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         if not (expr.static_lhs is ir.UNDEFINED and expr.static_rhs is ir.UNDEFINED):
             return super().lower_binop(resty, expr, op)
         signature, context, builder = self.fndesc.calltypes[expr], self.context, self.builder
+        if op is operator.add and (items := self._joined(resty, expr)) is not None:
+            whole = context.make_tuple(builder, resty, items)
+            self.incref(resty, whole)
+            return whole
         values = [
             context.cast(builder, self.loadvar(each.name), self.typeof(each.name), kind)
             for each, kind in zip((expr.lhs, expr.rhs), signature.args, strict=True)
@@ -214,6 +248,18 @@ class EmittedLower(_Lower):  # type: ignore[misc]
             found = function.get_call_type(typing, signature.args, {})
             implementation = self._implementations[key] = context.get_function(function, found)
         return context.cast(builder, implementation(builder, values), signature.return_type, resty)
+
+    def _joined(self, kind: Any, expr: Any) -> list[Any] | None:
+        """Return the items of a sum of tuples, a display of many; None if it is another sum."""
+        parts = [self.typeof(each.name) for each in (expr.lhs, expr.rhs)]
+        if not all(isinstance(each, types.BaseTuple) for each in (*parts, kind)):
+            return None
+        if [type for part in parts for type in part] != list(kind):
+            return None
+        items = [
+            items_of(self.loadvar(each.name), len(part)) for each, part in zip((expr.lhs, expr.rhs), parts, strict=True)
+        ]
+        return None if items[0] is None or items[1] is None else [*items[0], *items[1]]
 
     def _lower_call_normal(self, fnty: Any, expr: Any, signature: Any) -> Any:
         if isinstance(fnty, types.BoundFunction) and is_of_records(self.context, signature.recvr):

@@ -16,7 +16,7 @@ from numba import types
 from zygote_py.numba_adapter.base import internals
 from zygote_py.numba_adapter.base.internals import cgutils, signature
 from zygote_py.numba_adapter.emitted.lowering.addresses import addresses_of, reserve
-from zygote_py.numba_adapter.emitted.lowering.elements import has_one_form
+from zygote_py.numba_adapter.emitted.lowering.elements import has_one_form, items_of
 from zygote_py.numba_adapter.emitted.lowering.native_calls import called_apart
 
 _COUNT = types.MemInfoPointer(types.voidptr)
@@ -48,33 +48,20 @@ def append(context: Any, builder: Any, kind: Any, records: Any, record: Any) -> 
     slot = called_apart(context, builder, name, lower, signature(_ADDRESS, _ADDRESS), args)
     model = context.data_model_manager[kind.dtype]
     place = builder.bitcast(slot, model.get_data_type().as_pointer())
-    if not has_one_form(context, kind.dtype):
+    items = items_of(record, len(kind.dtype))
+    if items is None:
         builder.store(model.as_data(builder, record), place)
         return
-    items = _items(record, len(kind.dtype.types))
-    if items is None:
-        builder.store(record, place)
-        return
-    for position, item in enumerate(items):
-        _put(context, builder, item, cgutils.gep_inbounds(builder, place, 0, position))
+    for position, (part, item) in enumerate(zip(kind.dtype, items, strict=True)):
+        _put(context, builder, part, item, cgutils.gep_inbounds(builder, place, 0, position))
 
 
-def _items(record: Any, count: int) -> list[Any] | None:
-    """Return the items of a tuple that has just been made of them; None if it is another one."""
-    items: dict[int, Any] = {}
-    while isinstance(record, llvm.instructions.InsertValue) and len(record.indices) == 1:
-        whole, item = record.operands
-        items.setdefault(record.indices[0], item)
-        record = whole
-    return [items[position] for position in range(count)] if len(items) == count else None
-
-
-def _put(context: Any, builder: Any, item: Any, place: Any) -> None:
+def _put(context: Any, builder: Any, kind: Any, item: Any, place: Any) -> None:
     """Store an item of a record; an array that stands in memory is copied as a whole."""
     addresses = addresses_of(builder.function)
     address = None if addresses is None else addresses.find(item)
-    if address is None:
-        builder.store(item, place)
+    if address is None or not has_one_form(context, kind):
+        builder.store(context.data_model_manager[kind].as_data(builder, item), place)
         return
     size = context.get_constant(types.intp, context.get_abi_sizeof(item.type))
     to, source = (builder.bitcast(each, cgutils.voidptr_t) for each in (place, address))
@@ -108,12 +95,19 @@ def pop(context: Any, builder: Any, kind: Any, records: Any) -> Any:
     place = reserve(builder, model.get_data_type())
     args = [_memory(context, builder, kind, records), builder.bitcast(place, cgutils.voidptr_t)]
     called_apart(context, builder, name, lower, signature(_ADDRESS, _ADDRESS, _ADDRESS), args)
-    record = builder.load(place)
-    if not has_one_form(context, kind.dtype):
-        return model.from_data(builder, record)
+    items = [_taken(context, builder, part, place, position) for position, part in enumerate(kind.dtype)]
+    return context.make_tuple(builder, kind.dtype, items)
+
+
+def _taken(context: Any, builder: Any, kind: Any, record: Any, position: int) -> Any:
+    """Return an item of a record in memory."""
+    place = cgutils.gep_inbounds(builder, record, 0, position)
+    value = builder.load(place)
+    if not has_one_form(context, kind):
+        return context.data_model_manager[kind].from_data(builder, value)
     if (addresses := addresses_of(builder.function)) is not None:
-        addresses.note(record, place)
-    return record
+        addresses.note(value, place)
+    return value
 
 
 def define_destructor(context: Any, module: Any, kind: Any) -> None:
