@@ -13,7 +13,7 @@ import itertools
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import llvmlite
@@ -83,8 +83,9 @@ def _stack() -> str:
 def source_digest() -> str:
     """Return a digest of the source files. Raises NotCacheable if they are not those that run in this process."""
     digest = hashlib.sha256()
-    check_unchanged()
-    for folder, path in _source_files():
+    files = list(_source_files())
+    _check_unchanged(files)
+    for folder, path in files:
         content = path.read_bytes()
         digest.update(f"{path.relative_to(folder).as_posix()}:{len(content)}:".encode() + content)
     return digest.hexdigest()
@@ -92,7 +93,11 @@ def source_digest() -> str:
 
 def check_unchanged() -> None:
     """Raise NotCacheable if this process does not run the package's present source files."""
-    for _, path in _source_files():
+    _check_unchanged(_source_files())
+
+
+def _check_unchanged(files: Iterable[tuple[Path, Path]]) -> None:
+    for _, path in files:
         found = path.stat()
         if max(found.st_mtime, found.st_ctime) >= _BEGAN:  # the former may be set to any time, as installers do
             raise NotCacheable(f"{path.name} has changed since it was imported")

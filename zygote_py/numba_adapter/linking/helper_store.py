@@ -23,7 +23,7 @@ import hashlib
 import pickle
 import weakref
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import llvmlite.binding as llvm
 
@@ -164,9 +164,10 @@ def keep(key: str, result: Any) -> Any:
     else:
         description.mangled_name = _SYMBOL + key
     needed = sorted({each.name for each in symbols if each.is_declaration and not each.name.startswith("llvm.")})
-    kept = is_called, code, description, result.signature, environments, needed
+    has_second_entry = is_called and any(map(is_by_address, description.argtypes))
     try:
-        data = _pickled(kept)
+        rest = _pickled((description, result.signature, environments))
+        data = _pickled(_Kept(code, is_called, has_second_entry, needed, rest))
     except Exception:  # what cannot be pickled
         return result
     _present.place.write(_file(key), data)
@@ -236,27 +237,49 @@ def _size(function: Any) -> int:
 # ------------------------------------------------------------------------------------------------------------- reading
 
 
+class _Kept(NamedTuple):
+    """The content of a file. The `rest`, pickled, is what Numba asks for where a new function calls the helper."""
+
+    code: bytes
+    is_called: bool
+    has_second_entry: bool
+    needed: list[str]
+    rest: bytes
+
+
 def _read(key: str, data: bytes) -> Any:
+    kept = _with_code(key, data)
+    if kept is None:
+        return None
     try:
-        is_called, code, description, signature, environments, needed = pickle.loads(data)
-        if any(each.startswith(_ROUTINES) for each in needed):
-            load_blas()
-        context = cpu_target.target_context
-        rtsys.initialize(context)
-        if not all(map(is_loaded, needed)):
-            context.refresh()
-            if not all(map(is_loaded, needed)):
-                return None
-        if is_called:
-            library = _called(context.codegen(), key, code, any(map(is_by_address, description.argtypes)))
-        else:
-            library = _linked(context.codegen(), key, code)
-        library._reload_init.update(_Needed(each) for each in needed if each.startswith(_SYMBOL))
+        description, signature, environments = pickle.loads(kept.rest)
+        codegen = cpu_target.target_context.codegen()
+        library = _called(codegen, key) if kept.is_called else _linked(codegen, key, kept.code)
+        library._reload_init.update(_Needed(each) for each in kept.needed if each.startswith(_SYMBOL))
     except Exception:  # of any kind: a file may hold anything
         return None
     made = tuple(environment_named(name, constants) for name, constants in environments)
     _loaded[key] = found = result_of(library, description, signature, made)
     return found
+
+
+def _with_code(key: str, data: bytes) -> _Kept | None:
+    """Return the content of a file, once what the code needs is loaded, and the code itself if it is called."""
+    try:
+        kept = pickle.loads(data)
+        if any(each.startswith(_ROUTINES) for each in kept.needed):
+            load_blas()
+        context = cpu_target.target_context
+        rtsys.initialize(context)
+        if not all(map(is_loaded, kept.needed)):
+            context.refresh()
+            if not all(map(is_loaded, kept.needed)):
+                return None
+        if kept.is_called:
+            _add_code(context.codegen(), _SYMBOL + key, kept.code, kept.has_second_entry)
+    except Exception:  # of any kind: a file may hold anything
+        return None
+    return kept  # type: ignore[no-any-return]
 
 
 def result_of(
@@ -302,9 +325,13 @@ def is_loaded(symbol: str) -> bool:
     """Return whether there is a symbol; machine code of a helper is loaded for it."""
     if llvm.address_of_symbol(symbol) is not None:
         return True
+    if not is_called_helper(symbol):
+        return False
     if _present is None:
         begin_helpers()
-    return is_called_helper(symbol) and find(symbol_of_helper(symbol).removeprefix(_SYMBOL)) is not None
+    key = symbol_of_helper(symbol).removeprefix(_SYMBOL)
+    data = None if _present is None else _present.place.read(_file(key))
+    return data is not None and _with_code(key, data) is not None and llvm.address_of_symbol(symbol) is not None
 
 
 def is_called_helper(symbol: str) -> bool:
@@ -312,13 +339,20 @@ def is_called_helper(symbol: str) -> bool:
     return symbol.startswith(_SYMBOL)
 
 
-def _called(codegen: Any, key: str, code: bytes, has_second_entry: bool) -> Any:
+def _add_code(codegen: Any, name: str, code: bytes, has_second_entry: bool) -> None:
+    """Load machine code and make its entries known, once in a process."""
+    if llvm.address_of_symbol(name) is not None:
+        return
+    engine = codegen._engine
+    engine._ee.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    for symbol in (name, entry_by_address(name))[: 2 if has_second_entry else 1]:
+        llvm.add_symbol(symbol, engine._ee.get_function_address(symbol))
+
+
+def _called(codegen: Any, key: str) -> Any:
     """Return a library whose function is called by its address."""
     name = _SYMBOL + key
-    codegen._engine._ee.add_object_file(llvm.ObjectFileRef.from_data(code))
-    codegen._engine.finalize_object()
-    for symbol in (name, entry_by_address(name))[: 2 if has_second_entry else 1]:
-        llvm.add_symbol(symbol, codegen._engine._ee.get_function_address(symbol))
     library = codegen.create_library(name)
     library.is_linked_only = True
     library._shared_module = _nothing()
