@@ -5,19 +5,18 @@
                                                 check_lengths %n, %m
                                                 %y = matmul %a, %b : f64[:, :]
 
-Where the lengths are equal in every execution nothing is checked, nor, at the end, where the product is computed, which
-compares them itself.
+Where the lengths are equal in every execution nothing is checked.
 """
 
 from __future__ import annotations
 
 import operator
+from collections.abc import Hashable
 
 import numpy as np
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.analysis import may_write
 from zygote_py.ir.arrays.classify import ndim
 from zygote_py.ir.arrays.shapes import INDEX, Length, Shapes
 from zygote_py.ir.arrays.writer import Writer
@@ -42,27 +41,33 @@ def check_products(function: Function) -> None:
 
 
 def drop_product_checks(function: Function) -> bool:
-    """Remove checks of lengths that products after them make themselves, in place. Return whether there were any.
+    """Remove checks that others make as well, in place. Return whether there were any.
 
-    The function has no products whose results are not used.
+    A scalar product that is computed compares the lengths itself. Numba's product of a matrix does so only if there is
+    anything to add up. The function has no products whose results are not used.
     """
     shapes, count = Shapes(), 0
     for block in function.blocks:
-        made: set[tuple[object, object]] = set()
+        compared = {found for instr in block.instrs if (found := _compared(instr, shapes)) is not None}
         kept: list[Instr] = []
-        for instr in reversed(block.instrs):
+        for instr in block.instrs:
             if instr.op is ops.check_lengths:
                 first, second = (shapes.length(arg).key for arg in instr.args)
-                if first == second or (first, second) in made:
+                if first == second or (first, second) in compared:
                     count += 1
                     continue
-            elif (found := _lengths(instr, shapes)) is not None:
-                made.add((found[0].key, found[1].key))
-            elif may_write(instr):
-                made.clear()
+                compared.add((first, second))
             kept.append(instr)
-        block.instrs = kept[::-1]
+        block.instrs = kept
     return count > 0
+
+
+def _compared(instr: Instr, shapes: Shapes) -> tuple[Hashable, Hashable] | None:
+    """Return the lengths that an instruction compares itself."""
+    if _axes(instr) != (0, 0) or max(map(ndim, instr.args)) > 1:
+        return None
+    first, second = (shapes.of(arg)[0].key for arg in instr.args)
+    return first, second
 
 
 def _lengths(instr: Instr, shapes: Shapes) -> tuple[Length, Length] | None:

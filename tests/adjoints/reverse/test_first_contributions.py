@@ -206,6 +206,24 @@ def test_factors_that_do_not_fit_are_refused_though_nothing_is_multiplied(progra
     np.testing.assert_array_equal(df(*fitting)[0], da)
 
 
-def test_products_that_are_computed_compare_the_lengths_themselves():
-    assert "check_lengths" not in gradient(chain).source(A)
-    assert "check_lengths" in gradient(linear_in_both).source(A, A)
+def of_sines(a, b):
+    return np.sum(np.sin(np.sin(a) @ np.sin(b)))
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("shape", [(3, 2), (300, 2)], ids=str)
+def test_factors_without_elements_must_fit(shape):
+    """Numba's product compares nothing if the first factor has no columns."""
+    df = gradient(of_sines)
+    da, db = df(np.ones((2, 0)), np.ones((0, 4)))
+    assert (da.shape, db.shape) == ((2, 0), (0, 4))
+    with pytest.raises(ValueError, match="incompatible array sizes"):
+        df(np.ones((2, 0)), np.ones(shape))
+
+
+def test_lengths_that_are_equal_are_not_compared():
+    def f(a):
+        b = a @ a.T
+        return np.sum((b @ b) ** 2) + np.dot(a[0], np.sin(a[0]))
+
+    assert "check_lengths" not in gradient(f).source(A)

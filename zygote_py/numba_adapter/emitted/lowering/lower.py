@@ -223,7 +223,7 @@ class EmittedLower(_Lower):  # type: ignore[misc]
                 if names is None or tuple(map(self.typeof, names)) != (types.boolean, types.intp):
                     continue
                 condition, whole = map(self.loadvar, names)
-                if isinstance(condition, llvm.Instruction):
+                if isinstance(condition, llvm.Instruction) and not isinstance(condition, llvm.PhiInstr):
                     found[axis] = whole, self._repeated.step(self.builder, condition)
         return found
 

@@ -124,8 +124,9 @@ def _allocated(context: Any, builder: Any, kind: Any, shapes: list[Any], fill: b
     model = context.data_model_manager[kind]
     meminfo, data = (model.get(builder, made, field) for field in ("meminfo", "data"))
     found = _array(context, builder, kind, shapes, meminfo, data)
-    if (addresses := addresses_of(builder.function)) is not None:
-        addresses.note(found, addresses.find(made))
+    addresses = addresses_of(builder.function)
+    if addresses is not None and (place := addresses.find(made)) is not None:
+        addresses.note(found, place)
     return found
 
 

@@ -62,6 +62,8 @@ class RepeatedAxes:
         is_zero = isinstance(zero, ir.Const) and type(zero.value) is int and zero.value == 0
         if not is_zero or self._loaded(call.func.name) is not self._select or condition not in self._assigned:
             return None
+        if index not in self._assigned:  # it may be another by now
+            return None
         return (condition, index) if self._is_outside(self._assigned[condition][0], label) else None
 
     def step(self, builder: Any, condition: Any) -> Any:
