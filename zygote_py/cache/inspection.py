@@ -23,7 +23,7 @@ class NotCacheable(Exception):
 
 # Modules that are determined by the versions in the environment.
 VERSIONED = frozenset({"builtins", "math", "cmath", "_operator", "_functools", "numpy", "numba"})
-_OF_NUMPY = (np, np.linalg, np.random, np.fft)
+_OF_NUMPY = ("numpy", "numpy.linalg", "numpy.random", "numpy.fft")  # the last is imported when it is first needed
 _ARRAY_FUNCTION: type = type(np.sum)
 _RANDOM_FUNCTION: type = type(np.random.seed)  # others there are methods of an object
 # Methods that `dataclass` generates, whose code is not in a file.
@@ -57,7 +57,8 @@ def known_name(value: Any) -> str | None:
         isinstance(value, MethodType) and isinstance(value.__self__, np.random.RandomState)
     ):
         name = getattr(value, "__name__", "")
-        home = next((each.__name__ for each in _OF_NUMPY if vars(each).get(name) is value), None)
+        loaded = (each for each in _OF_NUMPY if each in sys.modules)
+        home = next((each for each in loaded if vars(sys.modules[each]).get(name) is value), None)
     if not isinstance(home, str) or not isinstance(name, str):
         return None
     if root_of(home) == "zygote_py" and name in sys.modules["zygote_py"].__all__:
