@@ -40,15 +40,16 @@ def check_products(function: Function) -> None:
             block.instrs.append(instr)
 
 
-def drop_product_checks(function: Function) -> bool:
+def drop_product_checks(function: Function, has_adjoints: bool) -> bool:
     """Remove checks that others make as well, in place. Return whether there were any.
 
     A scalar product that is computed compares the lengths itself. Numba's product of a matrix does so only if there is
-    anything to add up. The function has no products whose results are not used.
+    anything to add up, which is as good where nothing `has_adjoints`, whose shapes follow from the lengths. The
+    function has no products whose results are not used.
     """
     shapes, count = Shapes(), 0
     for block in function.blocks:
-        compared = {found for instr in block.instrs if (found := _compared(instr, shapes)) is not None}
+        compared = {found for instr in block.instrs if (found := _compared(instr, shapes, has_adjoints)) is not None}
         kept: list[Instr] = []
         for instr in block.instrs:
             if instr.op is ops.check_lengths:
@@ -62,12 +63,12 @@ def drop_product_checks(function: Function) -> bool:
     return count > 0
 
 
-def _compared(instr: Instr, shapes: Shapes) -> tuple[Hashable, Hashable] | None:
+def _compared(instr: Instr, shapes: Shapes, only_vectors: bool) -> tuple[Hashable, Hashable] | None:
     """Return the lengths that an instruction compares itself."""
-    if _axes(instr) != (0, 0) or max(map(ndim, instr.args)) > 1:
+    lengths = _lengths(instr, shapes)
+    if lengths is None or (only_vectors and max(map(ndim, instr.args)) > 1):
         return None
-    first, second = (shapes.of(arg)[0].key for arg in instr.args)
-    return first, second
+    return lengths[0].key, lengths[1].key
 
 
 def _lengths(instr: Instr, shapes: Shapes) -> tuple[Length, Length] | None:
