@@ -24,7 +24,6 @@ from zygote_py.ir import (
     Function,
     Instr,
     Operand,
-    Value,
     definitions,
     dominator_tree,
     loop_nest,
@@ -48,7 +47,7 @@ def assign_first_contributions(function: Function) -> None:
     maker = function if primal is None else primal
     nest, home, tree, used = loop_nest(maker), definitions(maker), dominator_tree(function), _places(blocks)
     of_primal = {} if primal is None else uses(primal)
-    assigned: dict[Value, Instr] = {}
+    assigned: dict[Operand, Instr] = {}
     for zeros, (added, block) in first.items():
         contribution, of_maker = added.args[1], block if primal is None else block.mirror
         assert isinstance(contribution, Instr)

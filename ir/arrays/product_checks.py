@@ -11,7 +11,7 @@ Where the lengths are equal in every execution nothing is checked.
 from __future__ import annotations
 
 import operator
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 
 import numpy as np
 from numba import types
@@ -40,35 +40,32 @@ def check_products(function: Function) -> None:
             block.instrs.append(instr)
 
 
-def drop_product_checks(function: Function, has_adjoints: bool) -> bool:
+def drop_product_checks(function: Function) -> bool:
     """Remove checks that others make as well, in place. Return whether there were any.
 
     A scalar product that is computed compares the lengths itself. Numba's product of a matrix does so only if there is
-    anything to add up, which is as good where nothing `has_adjoints`, whose shapes follow from the lengths. The
-    function has no products whose results are not used.
+    anything to add up. The function has no products whose results are not used.
     """
     shapes, count = Shapes(), 0
     for block in function.blocks:
-        compared = {found for instr in block.instrs if (found := _compared(instr, shapes, has_adjoints)) is not None}
+        compared = {
+            _keys(lengths) for instr in block.instrs if (lengths := _lengths(instr, shapes)) and is_scalar(instr.type)
+        }
         kept: list[Instr] = []
         for instr in block.instrs:
             if instr.op is ops.check_lengths:
-                first, second = (shapes.length(arg).key for arg in instr.args)
-                if first == second or (first, second) in compared:
+                keys = _keys(map(shapes.length, instr.args))
+                if keys[0] == keys[1] or keys in compared:
                     count += 1
                     continue
-                compared.add((first, second))
+                compared.add(keys)
             kept.append(instr)
         block.instrs = kept
     return count > 0
 
 
-def _compared(instr: Instr, shapes: Shapes, only_vectors: bool) -> tuple[Hashable, Hashable] | None:
-    """Return the lengths that an instruction compares itself."""
-    lengths = _lengths(instr, shapes)
-    if lengths is None or (only_vectors and max(map(ndim, instr.args)) > 1):
-        return None
-    return lengths[0].key, lengths[1].key
+def _keys(lengths: Iterable[Length]) -> tuple[Hashable, ...]:
+    return tuple(length.key for length in lengths)
 
 
 def _lengths(instr: Instr, shapes: Shapes) -> tuple[Length, Length] | None:

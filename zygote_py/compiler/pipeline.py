@@ -21,7 +21,6 @@ from zygote_py.adjoints.analysis import Activity, carries_adjoint, is_array, rea
 from zygote_py.adjoints.reverse.first_contributions import assign_first_contributions
 from zygote_py.adjoints.routines import Derivatives, make_repeatable
 from zygote_py.adjoints.rules.arrays.accumulated import accumulate_products
-from zygote_py.adjoints.rules.formulas.opaque import is_new_contribution
 from zygote_py.base import Capture, Names, TypedFunction, captured_type, stage
 from zygote_py.compiler.border import (
     give_gradients,
@@ -357,11 +356,8 @@ def _typed_checked(form: CheckedForm, call: DerivedCall) -> TypedFunction:
 
 
 @stage("simplification")
-def finish(function: Function, *, is_whole: bool = True) -> Function:
-    """Prepare a function and its routines for emission, in place; afterwards they cannot be differentiated.
-
-    One that `is_whole` is not half of another, which makes adjoints of what it computes.
-    """
+def finish(function: Function) -> Function:
+    """Prepare a function and its routines for emission, in place; afterwards they cannot be differentiated."""
     for each in (*(routine.function for routine in routines_of(function)), function):
         if write_out_guards(each):
             passes.run(each, passes.CLEAN_UP)
@@ -369,10 +365,8 @@ def finish(function: Function, *, is_whole: bool = True) -> Function:
         assign_first_contributions(each)
         accumulate_products(each)
     tidied = tidy(function)
-    every = (*(routine.function for routine in routines_of(tidied)), tidied)
-    has_adjoints = not is_whole or any(is_new_contribution(instr) for each in every for instr in each.instrs())
-    for each in every:
-        if drop_product_checks(each, has_adjoints):
+    for each in (*(routine.function for routine in routines_of(tidied)), tidied):
+        if drop_product_checks(each):
             passes.remove_dead_code(each)
     return tidied
 
@@ -407,7 +401,7 @@ def compile_pullback(
     hidden = _take_captured(forward, lowered, hidden)
     take_arguments(forward, (*given, *_types_of(hidden)), copies=True)
     texts = [
-        emit(finish(half, is_whole=False), name=f"{primal.name}_{which}", target=NJIT, options=request.options)
+        emit(finish(half), name=f"{primal.name}_{which}", target=NJIT, options=request.options)
         for half, which in zip(halves, ("forward", "reverse"), strict=True)
     ]
     known = tuple((param.hint, param.type) for param in parameters)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.checking.slopes import differences
-from zygote_py import gradient, hessian
+from zygote_py import gradient, hessian, jvp
 
 pytestmark = pytest.mark.interpreted
 
@@ -217,8 +217,11 @@ def test_factors_without_elements_must_fit(shape):
     df = gradient(of_sines)
     da, db = df(np.ones((2, 0)), np.ones((0, 4)))
     assert (da.shape, db.shape) == ((2, 0), (0, 4))
+    arguments = np.ones((2, 0)), np.ones(shape)
     with pytest.raises(ValueError, match="incompatible array sizes"):
-        df(np.ones((2, 0)), np.ones(shape))
+        df(*arguments)
+    with pytest.raises(ValueError, match="incompatible array sizes"):
+        jvp(of_sines, arguments, arguments)
 
 
 def test_lengths_that_are_equal_are_not_compared():

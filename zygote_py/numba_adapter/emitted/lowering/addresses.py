@@ -78,4 +78,5 @@ def let_addresses_be_taken(function: Any) -> None:
 
 def addresses_of(function: Any) -> Addresses | None:
     """Return the addresses of values of an LLVM function; None if its calls take fields."""
-    return vars(function).get(_ADDRESSES)
+    found: Addresses | None = vars(function).get(_ADDRESSES)
+    return found

@@ -14,6 +14,7 @@ from typing import Any
 import llvmlite.ir as llvm
 from numba import types
 
+from zygote_py.ir import components_of
 from zygote_py.numba_adapter.base import internals
 from zygote_py.numba_adapter.base.internals import Lower, NativeLowering, eh, ir, register_pass
 from zygote_py.numba_adapter.emitted.lowering import record_lists
@@ -94,7 +95,7 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         if not self._counts_references(kind):
             return
         if isinstance(kind, types.BaseTuple) and (items := items_of(value, len(kind))) is not None:
-            for part, item in zip(kind, items, strict=True):
+            for part, item in zip(components_of(kind), items, strict=True):
                 yield from self._counts_of(part, item)
             return
         model = self.context.data_model_manager[kind]

@@ -71,8 +71,9 @@ def _put(context: Any, builder: Any, kind: Any, item: Any, place: Any) -> None:
 def note_item(builder: Any, record: Any, item: Any) -> None:
     """Remember where an item of a record stands, if that is known of the record."""
     addresses = addresses_of(builder.function)
-    address = None if addresses is None else addresses.find(record)
-    if address is not None and isinstance(item, llvm.instructions.ExtractValue) and item.operands[0] is record:
+    if addresses is None or (address := addresses.find(record)) is None:
+        return
+    if isinstance(item, llvm.instructions.ExtractValue) and item.operands[0] is record:
         addresses.note(item, cgutils.gep_inbounds(builder, address, 0, *item.indices))
 
 
