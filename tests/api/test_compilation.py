@@ -12,7 +12,7 @@ import pytest
 from numba.core import event
 
 import zygote_py as zg
-from zygote_py.base import compilation, stage
+from zygote_py.base import compilation, stage, timings
 
 SCALE = np.array([1.0, 2.0])
 
@@ -98,6 +98,7 @@ def test_a_broken_stream_is_ignored(monkeypatch):
 def test_the_table_of_stages(monkeypatch, capsys):
     monkeypatch.setenv("ZYGOTE_PY_TIMINGS", "1")
     monkeypatch.setenv("ZYGOTE_PY_CACHE", "0")
+    monkeypatch.setattr(timings, "_LEAST", 0.0)
 
     def f(x):
         return x * cube(x) - x

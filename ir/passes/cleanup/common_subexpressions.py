@@ -6,7 +6,8 @@
 
 Merged are pure operations, and reads of memory without a possible write in between: of memory that is never written to,
 and within one block of memory that no instruction between the two writes to. A read of an element just stored is
-replaced by the stored value. The operands of `add` and `mul` of numbers may be exchanged. Named constants are not
+replaced by the stored value. The operands of `add` and `mul` of numbers may be exchanged, and what a function of `math`
+has computed is not computed again by NumPy's, which unlike it raises nothing in plain Python. Named constants are not
 merged, since they have the names of different variables. Nothing is moved: the first result must dominate the second.
 
 Scoped value numbering over the dominator tree, as in Briggs, Cooper and Simpson, "Value Numbering", 1997.
@@ -14,9 +15,11 @@ Scoped value numbering over the dominator tree, as in Briggs, Cooper and Simpson
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Hashable, Mapping
 
+import numpy as np
 from numba import types
 
 from zygote_py.ir import ops
@@ -26,6 +29,8 @@ from zygote_py.ir.ops import Effect
 from zygote_py.ir.walks import replace
 
 _SCALARS = (types.Number, types.Boolean, types.UnicodeType, types.NoneType)
+_NAMES = ("sin", "cos", "tan", "exp", "log", "sqrt", "sinh", "cosh", "tanh")
+_IN_MATH = {getattr(np, name): getattr(math, name) for name in _NAMES}  # of a float, both are the same in Numba
 
 
 def merge_common_subexpressions(function: Function) -> None:
@@ -71,7 +76,9 @@ class _Table:
                 if ops.of(instr.op).commutative and isinstance(instr.type, types.Number):
                     args.sort(key=lambda arg: self.order.setdefault(arg, len(self.order)))
                 state = self.state(instr, block, written) if what is Effect.READ else ()
-                self.look_up(instr, (instr.op, instr.type, instr.keywords, tuple(args), state))
+                rest = instr.type, instr.keywords, tuple(args), state
+                in_math = (_IN_MATH.get(instr.op), *rest)
+                self.look_up(instr, in_math if in_math in self.known else (instr.op, *rest))
 
     def state(self, instr: Instr, block: Block, written: Mapping[Value, int]) -> Hashable:
         """Return a key for the contents of the memory that `instr` reads, which differs where these may differ."""

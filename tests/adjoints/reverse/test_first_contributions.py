@@ -158,7 +158,8 @@ def test_gradient(program, sign):
 @pytest.mark.parametrize("program", [chain, in_rounds, element_first], ids=lambda each: each.__name__)
 def test_hessian(program):
     found = hessian(program)(A).reshape(N * N, N * N)
-    expected = np.concatenate([differences(lambda a, k=k: gradient(program)(a).flat[k], A) for k in range(N * N)])
+    df = gradient(program)
+    expected = np.concatenate([differences(lambda a, k=k: df(a).flat[k], A) for k in range(N * N)])
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
 
 

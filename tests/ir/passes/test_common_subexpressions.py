@@ -78,6 +78,36 @@ def test_named_constants_keep_their_names():
     check(merge_common_subexpressions, source, source)
 
 
+def test_what_math_has_computed_is_not_computed_by_numpy():
+    check(
+        merge_common_subexpressions,
+        """
+        b0:
+          %a = np.cos %x : f64
+          %b = math.cos %x : f64
+          %c = np.cos %x : f64
+          %d = math.sin %x : f64
+          %e = np.sin %x : f64
+          %g = sub %a, %b : f64
+          %h = sub %c, %d : f64
+          %i = sub %g, %h : f64
+          %j = sub %i, %e : f64
+          return %j
+        """,
+        """
+        b0:
+          %a = np.cos %x : f64
+          %b = math.cos %x : f64
+          %d = math.sin %x : f64
+          %g = sub %a, %b : f64
+          %h = sub %b, %d : f64
+          %i = sub %g, %h : f64
+          %j = sub %i, %d : f64
+          return %j
+        """,
+    )
+
+
 READS = """
         b0:
           %u = getitem %a, 0 : f64
