@@ -1,6 +1,7 @@
 """The names that other folders import, and the modules that define them; each is imported when it is first used."""
 
 from .analysis.dataflow import intersection as intersection, liveness as liveness, reach as reach, solve as solve
+from .analysis.distances import Distances as Distances
 from .analysis.dominators import (
     DominatorTree as DominatorTree,
     dominator_tree as dominator_tree,
@@ -14,6 +15,7 @@ from .analysis.effects import (
     has_memory as has_memory,
     is_fresh as is_fresh,
     is_view as is_view,
+    may_write as may_write,
     reads as reads,
     writes as writes,
 )

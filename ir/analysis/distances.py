@@ -128,6 +128,10 @@ class Distances:
         pairs = zip(first[1], second[1], strict=False)
         return any(self._differ(x, self._home[a], y, self._home[b], around, None) for x, y in pairs)
 
+    def is_natural(self, index: Operand, block: Block) -> bool:
+        """Return whether an index is never negative where it is used in a block."""
+        return self._is_natural(index, block, _READ)
+
     def _accessed(self, instr: Instr) -> tuple[Operand, list[Operand]] | None:
         if ops.of(instr.op).role is Role.STORE:
             return self._indices(instr.args[0], instr.args[2:])

@@ -19,6 +19,7 @@ from .pipeline import (
     compile_pullback as compile_pullback,
     derivative_of as derivative_of,
 )
+from .prepare import bandwidth_of as bandwidth_of
 from .request import (
     PullbackInterface as PullbackInterface,
     Request as Request,

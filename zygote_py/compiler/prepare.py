@@ -35,6 +35,7 @@ from numba import types
 import zygote_py.numpy_functions  # noqa: F401 (it registers the functions that `lower` knows)
 from zygote_py import numba_adapter
 from zygote_py.adjoints import (
+    DifferentiationError,
     check_returned,
     divide_loops,
     has_reversible_steps,
@@ -48,12 +49,12 @@ from zygote_py.adjoints import (
     unless_zero,
     written_after_return,
 )
-from zygote_py.adjoints.analysis import carries_adjoint, expose_leaves, is_float
+from zygote_py.adjoints.analysis import bandwidth, carries_adjoint, expose_leaves, is_float
 from zygote_py.adjoints.routines import check_steps, refuse_shared_arguments, routines_behind
 from zygote_py.base import TypedFunction, stage
 from zygote_py.compiler.free_variables import numbers_asked_for
 from zygote_py.compiler.request import Request, refuse_aux
-from zygote_py.frontend import Derived, LoweredFunction, lower, typed_as_derived
+from zygote_py.frontend import Derived, LoweredFunction, lower, lower_typed, typed_as_derived
 from zygote_py.frontend.values import holds_container, is_whole, leaves_of
 from zygote_py.ir import (
     Builder,
@@ -304,6 +305,27 @@ def take_as_primal(function: Function, is_pushed: bool = False) -> tuple[Routine
         make_canonical(each)
     find_effects(routines)
     return routines
+
+
+_MOST_INSTRUCTIONS = 5000  # of a function whose calls are written out to be analyzed
+
+
+@stage("preparation")
+def bandwidth_of(call: DerivedCall, argument_types: tuple[Type, ...], number: int) -> int | None:
+    """Return the bandwidth of the Hessian of a function of a vector, the parameter of a number; None if not known."""
+    try:
+        lowered = lower_typed(call.typed(argument_types))
+    except DifferentiationError:  # which is raised again, with what it is about, where the gradient is made
+        return None
+    function, together = lowered.function, cycles(lowered.routines)
+    if lowered.has_derivatives:
+        return None
+    while calls := {each for each, routine in function.calls() if not (routine.is_custom or together[routine])}:
+        if sum(len(block.instrs) for block in function.blocks) > _MOST_INSTRUCTIONS:
+            return None
+        inline_calls(function, calls.__contains__)
+    make_canonical(function)
+    return bandwidth(function, function.params[number])
 
 
 def within(call: DerivedCall, form: Any, request: Request) -> Request:

@@ -7,12 +7,18 @@
         u_0[k_0] = 0.0; ...
 
 The leaves of all arguments are the columns, and the leaves of the result are the rows. Up to `MOST_NUMBERS` scalar
-columns share one call; each array has a loop.
+columns share one call; each array has a loop. Of a Hessian with a known band, columns that have no row in common are
+computed together (Curtis, Powell and Reid, "On the Estimation of Sparse Jacobian Matrices", 1974):
+
+    for k_0 in range(0, x.size, 3): e_0[k_0] = 1.0; ...         # three groups of columns: every third
+    t_0, t_1, t_2 = pushforward(f)((x,), ((e_0,), (e_1,), (e_2,)))
+    a[k_0, k_0] = t_0[k_0]; a[k_0 + 1, k_0] = t_0[k_0 + 1]; ...
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 
 import numpy as np
 
@@ -75,6 +81,7 @@ class Filling:
         self.function = function
         self.result = result
         self.once = not self.arrays() and len(list(self.groups())) < 2  # whether the function runs once
+        self.band: int | None = None  # rows of a column farther from the diagonal than this are zero
 
     def groups(self) -> Iterator[list[int]]:
         """Return the scalar columns, grouped into those that share a call."""
@@ -103,6 +110,9 @@ class Filling:
 
     def fill_array(self, place: int, rows: Side) -> None:
         """Write the loop over the elements of an array."""
+        if self.band is not None:
+            self._fill_band(place, self.band)
+            return
         script = self.script
         leaf, first = self.columns.leaves[place], self.columns.starts[place]
         lanes = range(WIDTH)
@@ -119,6 +129,34 @@ class Filling:
             for number in self._rows(place, rows):
                 self._put([each[number] for each in found], rows.starts[number], first)
             script.add(*(f"u_{lane}[k_{lane}] = 0.0" for lane in lanes))
+
+    def _fill_band(self, place: int, band: int) -> None:
+        """Write the code for a vector, the only leaf of the columns and of the rows: every so many columns at once."""
+        script = self.script
+        leaf = self.columns.leaves[place]
+        dtype = script.named(dtype_of([leaf]), "dtype")
+        count = 2 * band + 1
+        lanes = range(min(count, WIDTH))
+        in_groups = count > WIDTH
+        for lane in lanes:
+            script.add(f"e_{lane} = np.zeros({leaf.text}.shape, {dtype})")
+        groups = script.block(f"for k_0 in range(0, min({count}, {leaf.size}), {WIDTH}):")
+        columns = [f"for k in range({plus('k_0' if in_groups else 0, lane)}, {leaf.size}, {count}):" for lane in lanes]
+        with groups if in_groups else nullcontext():
+            for lane in lanes:
+                script.add(columns[lane], f"    e_{lane}[k] = 1.0")
+            changes = self._push([self._direction({place: f"e_{lane}"}) for lane in lanes])
+            for lane, change in zip(lanes, changes, strict=True):
+                (found,) = leaves(change, self.result)
+                with script.block(columns[lane]):
+                    self._put_in_band(found, leaf.size, band)
+            if in_groups:
+                for lane in lanes:
+                    script.add(columns[lane], f"    e_{lane}[k] = 0.0")
+
+    def _put_in_band(self, found: Leaf, size: str, band: int) -> None:
+        """Write the tangents of a vector to the column `k` of the matrix."""
+        raise NotImplementedError
 
     def _push(self, directions: Sequence[str], *, with_value: bool = False) -> list[str]:
         """Write the call of the pushforward."""
@@ -182,6 +220,10 @@ class SymmetricFilling(Filling):
     def _first_row(self, row: str, first: str) -> str:
         return "k_0" if row == first else "0"
 
+    def _put_in_band(self, found: Leaf, size: str, band: int) -> None:
+        self.script.add(f"for i in range(k, min(k + {band + 1}, {size})):")
+        self.script.add(f"    {self._cells('i', 'k')} = {found.text}[i]")
+
 
 class DiagonalFilling(SymmetricFilling):
     """Fills a vector with the diagonal of a matrix."""
@@ -189,3 +231,6 @@ class DiagonalFilling(SymmetricFilling):
     def _put(self, found: Sequence[Leaf], row: str, first: str) -> None:
         if row == first:
             self.script.add(*(f"{self.matrix}[k_{n}] = {leaf.flat}[k_{n}]" for n, leaf in enumerate(found)))
+
+    def _put_in_band(self, found: Leaf, size: str, band: int) -> None:
+        self.script.add(f"{self.matrix}[k] = {found.text}[k]")

@@ -19,7 +19,7 @@ from typing import Any
 
 from numba import types
 
-from zygote_py import numba_adapter
+from zygote_py import compiler, numba_adapter
 from zygote_py.adjoints import DifferentiationError, refuse
 from zygote_py.compiler import FUNCTION, GradientForm, PushForm, Script, leaves, parts, refuse_aux
 from zygote_py.drivers.columns import DiagonalFilling, Filling, Side, SymmetricFilling, dtype_of, plus
@@ -50,8 +50,10 @@ class Hessian(Driver):
             filling.once = False
             taken = ", ".join(copied(script, name, kind) for name, kind in zip(names, call.argument_types, strict=True))
             script.add(f"value, found = {script.derived(GradientForm(wrt, with_value=True))}({taken})")
+        filling.band = _bandwidth(call, asked)
         dtype = script.named(dtype_of(columns.leaves), "dtype")
-        script.add(f"a = np.empty(({columns.count}, {columns.count}), {dtype})")
+        made = "empty" if filling.band is None else "zeros"
+        script.add(f"a = np.{made}(({columns.count}, {columns.count}), {dtype})")
         for group in filling.groups():
             filling.put_numbers(group, filling.push_numbers(group), columns)
         for place in filling.arrays():
@@ -80,6 +82,7 @@ class Diagonal(Hessian):
         wrt = tuple(each.number for each in asked)
         columns = Side(script, (leaf for each in asked for leaf in each.leaves), "n")
         filling = DiagonalFilling(script, names, asked, columns, "a", script.derived(GradientForm(wrt)), _kind(asked))
+        filling.band = _bandwidth(call, asked)
         found: dict[int, str] = {}
         for group in filling.groups():
             for place, change in zip(group, filling.push_numbers(group), strict=True):
@@ -245,6 +248,15 @@ def _typed(
         kinds[each.number] = each.type
     copies = ", ".join(copied(script, name, kind) for name, kind in zip(names, kinds, strict=True))
     return call.typed(tuple(kinds)).return_type, copies
+
+
+def _bandwidth(call: numba_adapter.DerivedCall, asked: Sequence[SelectedParameter]) -> int | None:
+    """Return how far from the diagonal the Hessian of a vector has entries, if the function's loops say so."""
+    if len(asked) != 1 or not isinstance(asked[0].type, types.Array) or asked[0].type.ndim != 1:
+        return None
+    kinds = list(call.argument_types)
+    kinds[asked[0].number] = asked[0].type
+    return compiler.bandwidth_of(call, tuple(kinds), asked[0].number)
 
 
 def _kind(asked: Sequence[SelectedParameter]) -> Type:
