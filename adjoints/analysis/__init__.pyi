@@ -1,7 +1,7 @@
 """The names that other folders import, and the modules that define them; each is imported when it is first used."""
 
 from .activity import Activity as Activity, find_active as find_active, live_at_ends as live_at_ends
-from .bandwidth import bandwidth as bandwidth
+from .bandwidth import hessian_bandwidth as hessian_bandwidth
 from .data_independence import goes_the_same_way as goes_the_same_way
 from .diagnosis import cause as cause
 from .flows import through as through

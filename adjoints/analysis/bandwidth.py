@@ -90,7 +90,7 @@ _QUOTIENTS = (operator.truediv, np.divide)
 _OF_VECTORS = (np.dot, np.vdot, operator.matmul)
 
 
-def bandwidth(function: Function, vector: Param) -> int | None:
+def hessian_bandwidth(function: Function, vector: Param) -> int | None:
     """Return the largest distance of two elements of a vector whose second derivative may not be zero.
 
     Parameters

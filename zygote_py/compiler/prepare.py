@@ -49,7 +49,7 @@ from zygote_py.adjoints import (
     unless_zero,
     written_after_return,
 )
-from zygote_py.adjoints.analysis import bandwidth, carries_adjoint, expose_leaves, is_float
+from zygote_py.adjoints.analysis import carries_adjoint, expose_leaves, hessian_bandwidth, is_float
 from zygote_py.adjoints.routines import check_steps, refuse_shared_arguments, routines_behind
 from zygote_py.base import TypedFunction, stage
 from zygote_py.compiler.free_variables import numbers_asked_for
@@ -325,7 +325,7 @@ def bandwidth_of(call: DerivedCall, argument_types: tuple[Type, ...], number: in
             return None
         inline_calls(function, calls.__contains__)
     make_canonical(function)
-    return bandwidth(function, function.params[number])
+    return hessian_bandwidth(function, function.params[number])
 
 
 def within(call: DerivedCall, form: Any, request: Request) -> Request:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numba import types
 
-from zygote_py.adjoints.analysis import bandwidth
+from zygote_py.adjoints.analysis import hessian_bandwidth
 from zygote_py.frontend import lower
 from zygote_py.ir import make_canonical
 
@@ -161,7 +161,7 @@ def test_bands(function):
 def found(function):
     primal = lower(function, (VECTOR, VECTOR, types.float64)).function
     make_canonical(primal)
-    return bandwidth(primal, primal.params[0])
+    return hessian_bandwidth(primal, primal.params[0])
 
 
 def square_of_a_sum(x, y, k):
