@@ -12,21 +12,16 @@ the first writes must be those of loops that count over the whole array.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable
 
 from zygote_py.ir import (
     Block,
-    Const,
-    CountedLoop,
     Function,
     Instr,
     Loop,
     LoopNest,
     Memory,
-    Operand,
     Value,
-    counted_exit,
     definitions,
     effect,
     grouped,
@@ -35,6 +30,8 @@ from zygote_py.ir import (
     uses,
     writes,
 )
+from zygote_py.ir.arrays.measures.coverage import visit_of
+from zygote_py.ir.arrays.shapes import Shapes
 from zygote_py.ir.ops import Effect, Role
 
 
@@ -46,6 +43,7 @@ class Private:
         self._memory = memory
         self._uses = uses(function)
         self._home = definitions(function)
+        self._shapes = Shapes()
         roots = ((memory.root(value), value) for value in function.values())
         self._members = grouped((root, value) for root, value in roots if root is not None)
 
@@ -92,26 +90,8 @@ class Private:
 
     def _covering(self, store: Instr, at: Block, array: Instr, loop: Loop) -> Loop | None:
         """Return the outermost loop of the nest in which a store writes to each element of the array, if any."""
-        _, _, *index = store.args
-        if len(index) != len(array.args) or not index:
-            return None
-        needed = list(zip(index, array.args, strict=True))
-        block, around, outermost = at, self._nest.innermost(at), None
-        while needed:
-            if around is None or around is loop or around not in self._nest.loops:
-                return None
-            how = counted_exit(around)
-            (latch,) = around.latches if len(around.latches) == 1 else (None,)
-            if how is None or latch is None or len(around.exits) != 1 or around.raising_exits:
-                return None
-            if around.exits[0][0] is not around.header or not self._nest.tree.dominates(block, latch):
-                return None
-            match = [pair for pair in needed if _counts_over(how, pair[0], pair[1])]
-            if len(match) != 1:
-                return None
-            needed.remove(match[0])
-            outermost, block, around = around, around.header, around.parent
-        return outermost
+        visit = visit_of(self._nest, self._shapes, store.args[2:], at, self._shapes.of(array), loop)
+        return visit.loop if visit is not None and visit.is_whole else None
 
     def _precedes(self, store: Instr, at: Block, nest: Loop, user: Instr, block: Block) -> bool:
         """Return whether `user` reads written elements only: it follows the nest, or reads the one just stored."""
@@ -130,17 +110,6 @@ class Private:
         ):
             return False
         return at is not block or at.instrs.index(store) < at.instrs.index(user)
-
-
-def _counts_over(how: CountedLoop, index: Operand, length: Operand) -> bool:
-    """Return whether an index takes all values from 0 to the length of an axis."""
-    return (
-        index is how.phi
-        and how.step == 1
-        and how.comparison.op is operator.lt
-        and how.start == Const(0, how.phi.type)
-        and (how.bound is length or (isinstance(length, Const) and how.bound == length))
-    )
 
 
 def allocated_in(blocks: Iterable[Block], memory: Memory) -> set[Value]:

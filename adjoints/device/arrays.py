@@ -8,7 +8,7 @@
                                                     setitem %a, 0.0, 0 ...
 
 Gradients of arrays are stored where the caller wants them. Zeros of a number of elements that is a constant become an
-array of the thread's own.
+array of the thread's own. Neither is set to zero first if the derivative sets all of the elements.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ from zygote_py.ir import (
 _INDEX = types.int64
 Place = tuple[int, ...]  # the number of a parameter, and the items of tuples that lead to an array in it
 _ZEROS = (ops.zeros, np.zeros_like)
+_LIKE = (np.zeros_like, np.empty_like)
 
 
 def give_arrays(function: Function, place: int) -> tuple[Place, ...]:
@@ -80,13 +81,19 @@ def record_zeros(function: Function) -> None:
 
 def _record_zeros(function: Function, block: Block, used: Mapping[Value, Sequence[Use]]) -> None:
     for index, instr in enumerate(block.instrs):
-        if instr.op in _ZEROS and isinstance(instr.type, types.Array) and not is_small(instr) and _stays(instr, used):
-            if instr.op is np.zeros_like:
+        is_zero = instr.op in _ZEROS
+        if not is_zero and instr.op is not np.empty_like:
+            continue
+        if isinstance(instr.type, types.Array) and not is_small(instr) and _stays(instr, used):
+            if instr.op in _LIKE:
                 lengths = [_dim(instr.args[0], axis) for axis in range(instr.type.ndim)]
                 block.instrs[index:index] = lengths
                 instr.args, instr.keywords = tuple(lengths), ()
                 index += len(lengths)
             instr.op = ops.record
+            if not is_zero:
+                _record_zeros(function, block, used)
+                return
             rest = fill(function, block, index + 1, instr, instr.args, dims_are_known=True)
             _record_zeros(function, rest, used)
             return
@@ -175,7 +182,8 @@ def _without_arrays(function: Function, b: Builder, value: Operand, given: list[
             return value
         kind = with_components(value.type, tuple(item.type for item in items))
         return b.call(ops.pack, *items, type=kind, hint=value.hint)
-    if isinstance(value, Instr) and value.op in _ZEROS and isinstance(value.type, types.Array):
+    is_made = isinstance(value, Instr) and value.op in (*_ZEROS, np.empty_like, ops.record)
+    if isinstance(value, Instr) and is_made and isinstance(value.type, types.Array):
         of = _place_of(function, _of_shape(value))
         if of is None:
             return value
@@ -187,7 +195,8 @@ def _without_arrays(function: Function, b: Builder, value: Operand, given: list[
         index = home.instrs.index(value)
         home.instrs.remove(value)
         replace_uses(function, {value: param})
-        fill(function, home, index, param, [_dim(param, axis) for axis in range(array.ndim)])
+        if value.op in _ZEROS:
+            fill(function, home, index, param, [_dim(param, axis) for axis in range(array.ndim)])
         return NONE
     return value
 
@@ -205,8 +214,8 @@ def _place_of(function: Function, array: Any) -> Place | None:
 
 
 def _of_shape(zeros: Instr) -> Any:
-    """Return the array whose shape an array of zeros has, if that can be seen."""
-    if zeros.op is np.zeros_like:
+    """Return the array whose shape a new array has, if that can be seen."""
+    if zeros.op in _LIKE:
         return zeros.args[0]
     arrays = [
         length.args[0]

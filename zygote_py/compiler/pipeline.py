@@ -18,6 +18,7 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.adjoints import join, join_halves, refuse
 from zygote_py.adjoints.analysis import Activity, carries_adjoint, is_array, reachable
+from zygote_py.adjoints.reverse.elements import keep_elements_in_variables
 from zygote_py.adjoints.reverse.first_contributions import assign_first_contributions
 from zygote_py.adjoints.routines import Derivatives, make_repeatable
 from zygote_py.adjoints.rules.arrays.accumulated import accumulate_products
@@ -364,7 +365,9 @@ def finish(function: Function) -> Function:
         passes.run(each, [passes.store_whole_tuples, passes.join_stacks])
         assign_first_contributions(each)
         accumulate_products(each)
-    tidied = tidy(function)
+    for routine in routines_of(function):
+        passes.run(routine.function, (keep_elements_in_variables, *passes.CLEAN_UP))
+    tidied = tidy(function, keep_elements_in_variables)
     for each in (*(routine.function for routine in routines_of(tidied)), tidied):
         if drop_product_checks(each):
             passes.remove_dead_code(each)

@@ -346,9 +346,9 @@ def typed_as_called(
 
 
 @stage("simplification")
-def tidy(joint: Function) -> Function:
-    """Clean a derivative up, in place."""
-    passes.run(joint, (*passes.CLEAN_UP, passes.promote_accumulations, *passes.CLEAN_UP))
+def tidy(joint: Function, *last: passes.Pass) -> Function:
+    """Clean a derivative up, in place; run also the `last` passes."""
+    passes.run(joint, (*passes.CLEAN_UP, passes.promote_accumulations, *last, *passes.CLEAN_UP))
     return joint
 
 

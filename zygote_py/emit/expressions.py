@@ -195,8 +195,11 @@ class Expressions:
                 return self.zero(instr.type) if instr in self.passed_on else ast.List([])
             case np.zeros_like, (Value(type=types.List()) as values,):
                 return self._zeros_in_list(self.operand(values), values.type)
-            case np.zeros_like, (Value(type=types.Array(aligned=False, layout="A" | "C")) as array,):
-                return self._new(ops.zeros, instr.type, [ast.Attribute(self.operand(array), "shape")])
+            case (np.zeros_like | np.empty_like) as op, (
+                Value(type=types.Array(aligned=False, layout="A" | "C")) as array,
+            ):
+                maker = ops.zeros if op is np.zeros_like else ops.record
+                return self._new(maker, instr.type, [ast.Attribute(self.operand(array), "shape")])
             case ops.copied, (values,):
                 return ast.Subscript(self.operand(values), ast.Slice(None, None, None))
             case ops.push, (values, value):

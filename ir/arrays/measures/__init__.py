@@ -1,1 +1,1 @@
-"""How much: the lengths and numbers that follow from the parameters, and the memory that a function allocates."""
+"""How much: lengths and numbers that follow from the parameters, memory that is allocated, elements that loops reach."""

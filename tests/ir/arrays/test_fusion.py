@@ -74,8 +74,8 @@ def test_a_chain_that_is_stored_keeps_its_numbers_and_no_arrays_between():
 
     source = gradient(squashed).source(X, Y)
     # The old elements and the hyperbolic tangents, one number each an element.
-    assert source.count("np.empty") == 2
-    assert source.count("np.zeros") == 2
+    assert source.count("np.empty(") == 2
+    assert source.count("np.zeros") == 1
     check_derivatives(squashed, X[:5].copy(), Y[:5].copy(), method="complex")
 
 

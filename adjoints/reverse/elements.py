@@ -1,0 +1,239 @@
+"""Elements of arrays that a loop accesses one by one: variables in each round, and no zeros to which it adds.
+
+    %dx = zeros_like %x                         %dx = empty_like %x
+    loop over all %i:                           loop over all %i:
+        accumulate %dx, %d, %i          ->          setitem %dx, %d, %i
+
+    loop over %i:                               loop over %i:
+        %a = getitem %du, %i                        %a = getitem %du, %i
+        setitem %du, 0.0, %i            ->
+        accumulate %du, %b, %i
+        %c = getitem %du, %i                        (%c is %b)
+        setitem %du, 0.0, %i
+    (nothing uses %du)
+
+Each round of the loop accesses one element, which no other round does. If the array is one of zeros that nothing uses
+before the loop, the first access finds zero; if the loop sets all of its elements, they need not be zero before. If
+nothing uses it after the loop, nothing is stored, and what is neither read nor stored vanishes. Before the loop and in
+it, nothing may give the array another name.
+
+Adjoints that are a sum with such a zero, or a product, are not computed.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+
+import numpy as np
+from numba import types
+
+from zygote_py.ir import (
+    Block,
+    Function,
+    Instr,
+    Loop,
+    LoopNest,
+    Operand,
+    Routine,
+    Use,
+    Value,
+    definitions,
+    has_memory,
+    is_fresh,
+    loop_nest,
+    ops,
+    reach,
+    replace,
+    uses,
+    zero,
+)
+from zygote_py.ir.arrays.measures.coverage import visit_of
+from zygote_py.ir.arrays.shapes import Shapes
+
+_EMPTY: dict[ops.Op, ops.Op] = {ops.zeros: ops.record, np.zeros_like: np.empty_like}
+
+
+def keep_elements_in_variables(function: Function) -> None:
+    """Rewrite the loops of a function that is not differentiated any more, in place."""
+    instrs = list(function.instrs())
+    accessed = {each.args[0] for each in instrs if each.op in (ops.setitem, ops.accumulate)}
+    arrays = [each for each in instrs if each in accessed and is_fresh(each) and isinstance(each.type, types.Array)]
+    if not arrays or any(ops.is_of_threads(each.op) for each in instrs):
+        return
+    elements = _Elements(function)
+    for array in arrays:
+        elements.rewrite(array)
+    elements.finish()
+
+
+class _Elements:
+    def __init__(self, function: Function) -> None:
+        self._function = function
+        self._nest: LoopNest = loop_nest(function)
+        self._home = definitions(function)
+        self._used = uses(function)
+        self._shapes = Shapes()
+        self._replaced: dict[Value, Operand] = {}
+        self._zeros: set[Value] = set()  # elements that were read, and are zero
+
+    def rewrite(self, array: Instr) -> None:
+        """Rewrite the loops that access an array of the function."""
+        accesses = [use for use in self._used[array] if not (isinstance(use.user, Instr) and use.user.op is ops.dim)]
+        within = self._nest.innermost(self._home[array])
+        seen: set[Loop] = set()
+        for use in accesses:
+            index = _index_of(use, array)
+            if index is None:
+                continue
+            visit = visit_of(self._nest, self._shapes, index, use.block, self._shapes.of(array), within)
+            if visit is None or visit.loop.parent is not within or visit.loop in seen:
+                continue
+            seen.add(visit.loop)
+            inside = [each for each in accesses if each.at in visit.loop]
+            others = [each for each in accesses if each.at not in visit.loop]
+            if not all(_is_at(each, array, index) for each in inside):
+                continue
+            before = [each for each in others if not self._follows_loop(each, visit.loop)]
+            if any(_is_passed_on(each, array) for each in before):
+                continue
+            is_zero = array.op in _EMPTY and not before
+            if all(each.block is use.block for each in inside):
+                is_used = self._is_used_after(others, visit.loop, within)
+                if is_zero or not is_used or len(inside) > 1:
+                    self._keep_in_variable(array, index, use.block, is_zero, is_used)
+            elif not is_zero or not self._store_first(use, inside):
+                continue
+            if is_zero and visit.is_whole:
+                array.op = _EMPTY[array.op]
+
+    def finish(self) -> None:
+        """Replace the elements that were read by what they are, and what is made of zeros."""
+        pending = True
+        while pending:
+            pending = False
+            for instr in self._function.instrs():
+                if instr.origin is None or instr in self._replaced or instr in self._zeros:
+                    continue
+                zeros = [self._is_zero(arg) for arg in instr.args]
+                if not any(zeros):
+                    continue
+                match instr.op, instr.args:
+                    case operator.add, (a, b) if instr.type == a.type == b.type:
+                        self._replaced[instr] = b if zeros[0] else a
+                    case operator.sub, (a, b) if zeros[1] and a.type == instr.type:
+                        self._replaced[instr] = a
+                    case ((operator.mul | operator.neg), _):
+                        self._zeros.add(instr)
+                    case ((operator.truediv | np.divide), _) if zeros[0]:
+                        self._zeros.add(instr)
+                    case _:
+                        continue
+                pending = True
+        self._replaced |= {value: zero(value.type) for value in self._zeros}
+        replace(self._function, {value: self._seen_through(value) for value in self._replaced})
+
+    def _seen_through(self, operand: Operand) -> Operand:
+        while isinstance(operand, Value) and operand in self._replaced:
+            operand = self._replaced[operand]
+        return operand
+
+    def _is_zero(self, operand: Operand) -> bool:
+        found = self._seen_through(operand)
+        return isinstance(found, Value) and found in self._zeros
+
+    def _follows_loop(self, use: Use, loop: Loop) -> bool:
+        """Return whether an access comes after a loop has run."""
+        return len(loop.exits) == 1 and self._nest.tree.dominates(loop.exits[0][1], use.at)
+
+    def _is_used_after(self, others: Sequence[Use], loop: Loop, within: Loop | None) -> bool:
+        """Return whether an array is used after a loop, in the round of the loop around it that makes the array."""
+        around = [] if within is None else [within.header]
+        following = set(reach((after for _, after in loop.exits), lambda each: each.successors, around))
+        return any(each.at in following for each in others)
+
+    def _store_first(self, use: Use, inside: Sequence[Use]) -> bool:
+        """Let a contribution that comes before all other accesses be stored; return whether it does."""
+        added = use.user
+        if not isinstance(added, Instr) or added.op is not ops.accumulate or added.origin is None:
+            return False
+        if not all(self._follows(each, added, use.block) for each in inside):
+            return False
+        added.op = ops.setitem
+        return True
+
+    def _follows(self, use: Use, added: Instr, block: Block) -> bool:
+        """Return whether an access comes after the first contribution to the element, or is it."""
+        if use.block is not block:
+            return self._nest.tree.dominates(block, use.block)
+        assert isinstance(use.user, Instr)
+        return block.instrs.index(added) <= block.instrs.index(use.user)
+
+    def _keep_in_variable(
+        self, array: Instr, index: Sequence[Operand], block: Block, is_zero: bool, is_used: bool
+    ) -> None:
+        """Let the accesses of a block to the element of a round be ones to a variable, which is stored at last."""
+        assert isinstance(array.type, types.Array)
+        kind = array.type.dtype
+        element: Operand | None = None  # what it is, if that is known and not zero
+        kept: list[Instr] = []
+        stored: tuple[int, Instr] | None = None
+        for instr in block.instrs:
+            if not instr.args or instr.args[0] is not array or instr.op is ops.dim:
+                kept.append(instr)
+                continue
+            if instr.op is ops.getitem:
+                if is_zero and instr.origin is not None:
+                    self._zeros.add(instr)
+                elif is_zero:
+                    self._replaced[instr] = zero(kind)
+                elif element is not None:
+                    self._replaced[instr] = element
+                else:
+                    kept.append(instr)
+                    element = instr
+                continue
+            value = instr.args[1]
+            if instr.op is ops.accumulate and not (is_zero and instr.origin is not None):
+                if element is None and not is_zero:
+                    element = Instr(ops.getitem, (array, *index), kind, array.hint, instr.loc, (), instr.origin)
+                    kept.append(element)
+                old = zero(kind) if element is None else element
+                value = Instr(operator.add, (old, value), kind, array.hint, instr.loc, (), instr.origin)
+                kept.append(value)
+            is_zero = instr.op is ops.setitem and instr.origin is not None and value == zero(kind)
+            element = value
+            stored = len(kept), instr
+        if stored is not None and is_used:
+            place, last = stored
+            assert element is not None
+            made = Instr(ops.setitem, (array, element, *index), types.none, "", last.loc, (), last.origin)
+            kept.insert(place, made)
+        block.instrs = kept
+
+
+def _index_of(use: Use, array: Instr) -> Sequence[Operand] | None:
+    """Return the index at which an instruction accesses an element of an array; None if it does anything else."""
+    user, kind = use.user, array.type
+    assert isinstance(kind, types.Array)
+    if not isinstance(user, Instr) or user.args[0] is not array or array in user.args[1:]:
+        return None
+    if user.op is ops.getitem:
+        return user.args[1:] if user.type == kind.dtype else None
+    if user.op not in (ops.setitem, ops.accumulate) or user.args[1].type != kind.dtype:
+        return None
+    return user.args[2:]
+
+
+def _is_at(use: Use, array: Instr, index: Sequence[Operand]) -> bool:
+    """Return whether an instruction accesses the element of an array at an index, and does nothing else with it."""
+    own = _index_of(use, array)
+    return own is not None and len(own) == len(index) and all(a is b for a, b in zip(own, index, strict=True))
+
+
+def _is_passed_on(use: Use, array: Instr) -> bool:
+    """Return whether the memory of an array may be used by another name later."""
+    user = use.user
+    if not isinstance(user, Instr) or isinstance(user.op, Routine) or has_memory(user.type):
+        return True
+    return ops.of(user.op).role in ops.FILLS and array in user.args[1:]
