@@ -100,11 +100,12 @@ class _Elements:
             is_zero = array.op in _EMPTY and not before
             if all(each.block is use.block for each in inside):
                 is_used = self._is_used_after(others, visit.loop, within)
+                is_set = False
                 if is_zero or not is_used or len(inside) > 1:
-                    self._keep_in_variable(array, index, use.block, is_zero, is_used)
-            elif not is_zero or not self._store_first(use, inside):
-                continue
-            if is_zero and visit.is_whole:
+                    is_set = self._keep_in_variable(array, index, use.block, is_zero, is_used)
+            else:
+                is_set = is_zero and self._store_first(use, inside)
+            if is_set and is_zero and visit.is_whole:
                 array.op = _EMPTY[array.op]
 
     def finish(self) -> None:
@@ -171,8 +172,11 @@ class _Elements:
 
     def _keep_in_variable(
         self, array: Instr, index: Sequence[Operand], block: Block, is_zero: bool, is_used: bool
-    ) -> None:
-        """Let the accesses of a block to the element of a round be ones to a variable, which is stored at last."""
+    ) -> bool:
+        """Let the accesses of a block to the element of a round be ones to a variable, which is stored at last.
+
+        Return whether it is stored.
+        """
         assert isinstance(array.type, types.Array)
         kind = array.type.dtype
         element: Operand | None = None  # what it is, if that is known and not zero
@@ -204,12 +208,14 @@ class _Elements:
             is_zero = instr.op is ops.setitem and instr.origin is not None and value == zero(kind)
             element = value
             stored = len(kept), instr
-        if stored is not None and is_used:
-            place, last = stored
-            assert element is not None
-            made = Instr(ops.setitem, (array, element, *index), types.none, "", last.loc, (), last.origin)
-            kept.insert(place, made)
         block.instrs = kept
+        if stored is None or not is_used:
+            return False
+        place, last = stored
+        assert element is not None
+        made = Instr(ops.setitem, (array, element, *index), types.none, "", last.loc, (), last.origin)
+        kept.insert(place, made)
+        return True
 
 
 def _index_of(use: Use, array: Instr) -> Sequence[Operand] | None:

@@ -326,7 +326,20 @@ def in_a_loop_around(x, y):
     return s
 
 
+def added_to_after_it_was_read(x, y):
+    u = np.empty(len(x))
+    for i in range(len(x)):
+        u[i] = x[i] * y[0]
+    s = 0.0
+    for i in range(len(x)):
+        s += u[i] * x[i]
+    for i in range(len(x)):
+        u[i] += s
+    return s
+
+
 LATER = [
+    added_to_after_it_was_read,
     read_by_another_name,
     read_in_the_next_round,
     read_by_others_later,
