@@ -54,17 +54,18 @@ from zygote_py.ir.arrays.shapes import Shapes
 _EMPTY: dict[ops.Op, ops.Op] = {ops.zeros: ops.record, np.zeros_like: np.empty_like}
 
 
-def keep_elements_in_variables(function: Function) -> None:
-    """Rewrite the loops of a function that is not differentiated any more, in place."""
+def keep_elements_in_variables(function: Function) -> bool:
+    """Rewrite the loops of a function that is not differentiated any more, in place; return whether there are any."""
     instrs = list(function.instrs())
     accessed = {each.args[0] for each in instrs if each.op in (ops.setitem, ops.accumulate)}
     arrays = [each for each in instrs if each in accessed and is_fresh(each) and isinstance(each.type, types.Array)]
     if not arrays or any(ops.is_of_threads(each.op) for each in instrs):
-        return
+        return False
     elements = _Elements(function)
-    for array in arrays:
-        elements.rewrite(array)
-    elements.finish()
+    changes = [elements.rewrite(array) for array in arrays]
+    if any(changes):
+        elements.finish()
+    return any(changes)
 
 
 class _Elements:
@@ -77,8 +78,9 @@ class _Elements:
         self._replaced: dict[Value, Operand] = {}
         self._zeros: set[Value] = set()  # elements that were read, and are zero
 
-    def rewrite(self, array: Instr) -> None:
-        """Rewrite the loops that access an array of the function."""
+    def rewrite(self, array: Instr) -> bool:
+        """Rewrite the loops that access an array of the function; return whether there are any."""
+        is_changed = False
         accesses = [use for use in self._used[array] if not (isinstance(use.user, Instr) and use.user.op is ops.dim)]
         within = self._nest.innermost(self._home[array])
         seen: set[Loop] = set()
@@ -103,10 +105,13 @@ class _Elements:
                 is_set = False
                 if is_zero or not is_used or len(inside) > 1:
                     is_set = self._keep_in_variable(array, index, use.block, is_zero, is_used)
+                    is_changed = True
             else:
                 is_set = is_zero and self._store_first(use, inside)
+                is_changed = is_changed or is_set
             if is_set and is_zero and visit.is_whole:
                 array.op = _EMPTY[array.op]
+        return is_changed
 
     def finish(self) -> None:
         """Replace the elements that were read by what they are, and what is made of zeros."""

@@ -32,7 +32,7 @@ from zygote_py.ir.passes.cleanup.merge_blocks import merge_blocks
 from zygote_py.ir.passes.cleanup.redundant_phis import remove_redundant_phis
 from zygote_py.ir.passes.cleanup.whole_tuples import store_whole_tuples
 
-Pass = Callable[[Function], None]
+Pass = Callable[[Function], object]
 
 # These keep canonical form. A second round handles what the first one exposes: a folded branch, a phi that is a copy.
 CLEAN_UP: tuple[Pass, ...] = (

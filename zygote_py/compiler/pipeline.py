@@ -366,7 +366,8 @@ def finish(function: Function) -> Function:
         assign_first_contributions(each)
         accumulate_products(each)
     for routine in routines_of(function):
-        passes.run(routine.function, (keep_elements_in_variables, *passes.CLEAN_UP))
+        if keep_elements_in_variables(routine.function):
+            passes.run(routine.function, passes.CLEAN_UP)
     tidied = tidy(function, keep_elements_in_variables)
     for each in (*(routine.function for routine in routines_of(tidied)), tidied):
         if drop_product_checks(each):

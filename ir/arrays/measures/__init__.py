@@ -1,1 +1,1 @@
-"""How much: lengths and numbers that follow from the parameters, memory that is allocated, elements that loops reach."""
+"""How much: lengths and numbers that follow from the parameters, memory that is allocated, elements reached."""
