@@ -23,26 +23,31 @@ Adjoints that are a sum with such a zero, or a product, are not computed.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numba import types
 
 from zygote_py.ir import (
     Block,
+    Branch,
     Function,
     Instr,
+    Jump,
     Loop,
     LoopNest,
     Operand,
+    Phi,
     Routine,
     Use,
     Value,
     definitions,
+    drop_unreachable,
     has_memory,
     is_fresh,
     loop_nest,
     ops,
+    predecessors,
     reach,
     replace,
     uses,
@@ -50,6 +55,7 @@ from zygote_py.ir import (
 )
 from zygote_py.ir.arrays.measures.coverage import visit_of
 from zygote_py.ir.arrays.shapes import Shapes
+from zygote_py.ir.lazy_dataclass import dataclass
 
 _EMPTY: dict[ops.Op, ops.Op] = {ops.zeros: ops.record, np.zeros_like: np.empty_like}
 
@@ -61,11 +67,38 @@ def keep_elements_in_variables(function: Function) -> bool:
     arrays = [each for each in instrs if each in accessed and is_fresh(each) and isinstance(each.type, types.Array)]
     if not arrays or any(ops.is_of_threads(each.op) for each in instrs):
         return False
+    are_moved = _add_unconditionally(function, arrays)
     elements = _Elements(function)
-    changes = [elements.rewrite(array) for array in arrays]
+    changes = [are_moved, *(elements.rewrite(array) or elements.rewrite_private(array) for array in arrays)]
     if any(changes):
         elements.finish()
     return any(changes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Accesses:
+    """A loop whose rounds access one element of an array each, and the uses of the array.
+
+    `use` is the first of those `inside` the loop; `before` are those of the `others` that may not follow the loop.
+    """
+
+    use: Use
+    index: Sequence[Operand]
+    loop: Loop
+    is_whole: bool
+    inside: Sequence[Use]
+    others: Sequence[Use]
+    before: Sequence[Use]
+
+    @property
+    def block(self) -> Block:
+        """The block of the first use."""
+        return self.use.block
+
+    @property
+    def is_one_block(self) -> bool:
+        """Whether one block has all the uses in the loop."""
+        return all(each.block is self.use.block for each in self.inside)
 
 
 class _Elements:
@@ -81,37 +114,61 @@ class _Elements:
     def rewrite(self, array: Instr) -> bool:
         """Rewrite the loops that access an array of the function; return whether there are any."""
         is_changed = False
-        accesses = [use for use in self._used[array] if not (isinstance(use.user, Instr) and use.user.op is ops.dim)]
         within = self._nest.innermost(self._home[array])
-        seen: set[Loop] = set()
-        for use in accesses:
-            index = _index_of(use, array)
-            if index is None:
+        for each in self._loops_of(array, self._accesses(array), within):
+            if any(_is_passed_on(use, array) for use in each.before):
                 continue
-            visit = visit_of(self._nest, self._shapes, index, use.block, self._shapes.of(array), within)
-            if visit is None or visit.loop.parent is not within or visit.loop in seen:
-                continue
-            seen.add(visit.loop)
-            inside = [each for each in accesses if each.at in visit.loop]
-            others = [each for each in accesses if each.at not in visit.loop]
-            if not all(_is_at(each, array, index) for each in inside):
-                continue
-            before = [each for each in others if not self._follows_loop(each, visit.loop)]
-            if any(_is_passed_on(each, array) for each in before):
-                continue
-            is_zero = array.op in _EMPTY and not before
-            if all(each.block is use.block for each in inside):
-                is_used = self._is_used_after(others, visit.loop, within)
-                is_set = False
-                if is_zero or not is_used or len(inside) > 1:
-                    is_set = self._keep_in_variable(array, index, use.block, is_zero, is_used)
+            is_zero = array.op in _EMPTY and not each.before
+            is_set = False
+            if each.is_one_block:
+                is_used = self._is_used_after(each.others, each.loop, within)
+                if is_zero or not is_used or len(each.inside) > 1:
+                    is_set = self._keep_in_variable(array, each.index, each.block, is_zero, is_used)
                     is_changed = True
-            else:
-                is_set = is_zero and self._store_first(use, inside)
+            elif is_zero:
+                is_set = self._store_first(each.use, each.inside)
                 is_changed = is_changed or is_set
-            if is_set and is_zero and visit.is_whole:
+            if is_set and is_zero and each.is_whole:
                 array.op = _EMPTY[array.op]
         return is_changed
+
+    def rewrite_private(self, array: Instr) -> bool:
+        """Rewrite the first and the last loop of each round of a loop that leaves an array of zeros as it finds it.
+
+        Each round of the outer loop finds zeros, sets all elements in its first loop over them, and resets all in its
+        last one. Then they need not be zero before, nor be reset.
+        """
+        accesses = self._accesses(array)
+        if array.op not in _EMPTY or not accesses or any(_is_passed_on(use, array) for use in accesses):
+            return False
+        around = [loop for loop in self._nest.around(accesses[0].at) if all(each.at in loop for each in accesses)]
+        return any(self._rewrite_rounds(array, accesses, loop) for loop in around if self._home[array] not in loop)
+
+    def _rewrite_rounds(self, array: Instr, accesses: Sequence[Use], around: Loop) -> bool:
+        if any(inside is not around.header for inside, _ in around.exits):
+            return False
+        loops = list(self._loops_of(array, accesses, around))
+        first = [each for each in loops if each.is_whole and not each.before and _sets(each.inside)]
+        last = [
+            each
+            for each in loops
+            if each.is_whole
+            and each.is_one_block
+            and not self._is_used_after(each.others, each.loop, around)
+            and _resets(each.block, array)
+            and all(self._nest.tree.dominates(each.loop.exits[0][1], latch) for latch in around.latches)
+        ]
+        if not first or not last:
+            return False
+        if first[0].is_one_block:
+            is_used = first[0].loop is not last[0].loop
+            self._keep_in_variable(array, first[0].index, first[0].block, True, is_used)
+        elif not self._store_first(first[0].use, first[0].inside):
+            return False
+        if first[0].loop is not last[0].loop:
+            self._keep_in_variable(array, last[0].index, last[0].block, False, False)
+        array.op = _EMPTY[array.op]
+        return True
 
     def finish(self) -> None:
         """Replace the elements that were read by what they are, and what is made of zeros."""
@@ -138,6 +195,27 @@ class _Elements:
                 pending = True
         self._replaced |= {value: zero(value.type) for value in self._zeros}
         replace(self._function, {value: self._seen_through(value) for value in self._replaced})
+
+    def _accesses(self, array: Instr) -> list[Use]:
+        """Return the uses of an array, but for those of its lengths."""
+        return [use for use in self._used[array] if not (isinstance(use.user, Instr) and use.user.op is ops.dim)]
+
+    def _loops_of(self, array: Instr, accesses: Sequence[Use], within: Loop | None) -> Iterator[_Accesses]:
+        """Yield the loops in a loop whose rounds access one element of an array each."""
+        seen: set[Loop] = set()
+        for use in accesses:
+            index = _index_of(use, array)
+            if index is None:
+                continue
+            visit = visit_of(self._nest, self._shapes, index, use.block, self._shapes.of(array), within)
+            if visit is None or visit.loop.parent is not within or visit.loop in seen:
+                continue
+            seen.add(visit.loop)
+            inside = [each for each in accesses if each.at in visit.loop]
+            others = [each for each in accesses if each.at not in visit.loop]
+            if all(_is_at(each, array, index) for each in inside):
+                before = [each for each in others if not self._follows_loop(each, visit.loop)]
+                yield _Accesses(use, index, visit.loop, visit.is_whole, inside, others, before)
 
     def _seen_through(self, operand: Operand) -> Operand:
         while isinstance(operand, Value) and operand in self._replaced:
@@ -221,6 +299,66 @@ class _Elements:
         made = Instr(ops.setitem, (array, element, *index), types.none, "", last.loc, (), last.origin)
         kept.insert(place, made)
         return True
+
+
+def _add_unconditionally(function: Function, arrays: Sequence[Instr]) -> bool:
+    """Let sums of loops that may have run no round, and are then zero, always be added; return whether there are any.
+
+    b4: branch %c, b5, b3                       b4: accumulate %du, %s, %i
+    b5: accumulate %du, %s, %i          ->          jump b3
+        jump b3
+    """
+    nest, shapes, made = loop_nest(function), Shapes(), set(arrays)
+    preds = predecessors(function)
+    is_changed = False
+    for block in function.blocks:
+        match block.terminator, preds[block]:
+            case Jump(target=behind), [Block(terminator=Branch()) as before] if behind in before.successors:
+                pass
+            case _:
+                continue
+        if block.phis or any(phi.incoming[block] != phi.incoming[before] for phi in behind.phis):
+            continue
+        if not block.instrs or not all(
+            instr.op is ops.accumulate
+            and instr.origin is not None
+            and instr.args[0] in made
+            and _is_sum_of_loop_before(instr.args[1], before, nest)
+            and (visit := visit_of(nest, shapes, instr.args[2:], before, shapes.of(instr.args[0]))) is not None
+            and visit.is_whole
+            for instr in block.instrs
+        ):
+            continue
+        before.instrs += block.instrs
+        block.instrs = []
+        before.terminator = Jump(behind)
+        for phi in behind.phis:
+            del phi.incoming[block]
+        is_changed = True
+    if is_changed:
+        drop_unreachable(function)
+    return is_changed
+
+
+def _is_sum_of_loop_before(value: Operand, block: Block, nest: LoopNest) -> bool:
+    """Return whether a value is a sum, from zero on, of a loop whose end is the beginning of a block."""
+    for loop in nest.loops:
+        if isinstance(value, Phi) and value in loop.header.phis:
+            starts = [value.incoming[each] for each in loop.entering]
+            is_end = loop.exits == [(loop.header, block)] and loop.parent is nest.innermost(block)
+            return is_end and all(start == zero(value.type) for start in starts)
+    return False
+
+
+def _sets(accesses: Sequence[Use]) -> bool:
+    return any(isinstance(each.user, Instr) and each.user.op is not ops.getitem for each in accesses)
+
+
+def _resets(block: Block, array: Instr) -> bool:
+    """Return whether the last store of a block in an array is one of zero."""
+    stores = [each for each in block.instrs if each.args[:1] == (array,) and each.op in (ops.setitem, ops.accumulate)]
+    assert isinstance(array.type, types.Array)
+    return bool(stores) and stores[-1].op is ops.setitem and stores[-1].args[1] == zero(array.type.dtype)
 
 
 def _index_of(use: Use, array: Instr) -> Sequence[Operand] | None:
