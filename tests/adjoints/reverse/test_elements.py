@@ -491,6 +491,19 @@ def all_but_one(x, y):
     return s
 
 
+def added_to_after_it_was_read_in_each_round(x, y):
+    w = np.empty(len(y))
+    s = 0.0
+    for i in range(len(x)):
+        for j in range(len(y)):
+            w[j] = x[i] * y[j]
+        for j in range(len(y)):
+            s += w[j] * w[j - 1]
+        for j in range(len(y)):
+            w[j] += s
+    return s
+
+
 def shorter_sums(x, y):
     w = np.zeros(len(y))
     s = 0.0
@@ -512,6 +525,7 @@ ROUNDS = [
     used_after_the_rounds,
     left_in_the_middle,
     all_but_one,
+    added_to_after_it_was_read_in_each_round,
     shorter_sums,
 ]
 
