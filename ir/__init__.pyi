@@ -25,6 +25,7 @@ from .analysis.loops import (
     LoopNest as LoopNest,
     add_counter as add_counter,
     counted as counted,
+    counted_exit as counted_exit,
     invariant as invariant,
     loop_nest as loop_nest,
     returning_blocks as returning_blocks,

@@ -111,6 +111,7 @@ def hessian_bandwidth(function: Function, vector: Param) -> int | None:
 class _Analysis:
     def __init__(self, function: Function, vector: Param) -> None:
         self._function = function
+        self._vector = vector
         self._nest = loop_nest(function)
         self._home: dict[object, Block] = {value: block for block in function.blocks for value in block.values}
         self._distances = Distances(function, self._nest, {v: block for block in function.blocks for v in block.values})
@@ -247,13 +248,19 @@ class _Analysis:
         """Return the state of an element that is read."""
         if not isinstance(state, _Window):
             return _ANY if state is not None else None
-        if len(instr.args) != 2 or not isinstance(instr.args[1].type, types.Integer):
+        array, *index = instr.args
+        if len(index) != 1 or not isinstance(index[0].type, types.Integer):
             return _ANY
-        terms, constant = self._position(instr.args[1], block)
+        if array is not self._vector and not self._distances.is_natural(index[0], block):
+            return _ANY  # it may count from the end, which is another one
+        terms, constant = self._position(index[0], block)
         return _Window(terms, constant + state.low, constant + state.high)
 
     def _position(self, index: Operand, block: Block) -> tuple[_Terms, int]:
-        """Return an index as a sum of multiples of values, and of a constant; it counts from one end if it is one."""
+        """Return an index of the vector as a sum of multiples of values, and of a constant.
+
+        If it may count from the end it is a term by itself.
+        """
         if not self._distances.is_natural(index, block):
             return frozenset({(("as it is", index), 1)}), 0
         found: dict[object, int] = {}

@@ -41,6 +41,7 @@ from zygote_py.ir import (
     Routine,
     Use,
     Value,
+    counted_exit,
     definitions,
     drop_unreachable,
     has_memory,
@@ -156,7 +157,7 @@ class _Elements:
             and each.is_one_block
             and not self._is_used_after(each.others, each.loop, around)
             and _resets(each.block, array)
-            and all(self._nest.tree.dominates(each.loop.exits[0][1], latch) for latch in around.latches)
+            and all(self._has_run(each.loop, latch) for latch in around.latches)
         ]
         if not first or not last:
             return False
@@ -176,7 +177,9 @@ class _Elements:
         while pending:
             pending = False
             for instr in self._function.instrs():
-                if instr.origin is None or instr in self._replaced or instr in self._zeros:
+                if instr.origin is None or not isinstance(instr.type, types.Number):
+                    continue
+                if instr in self._replaced or instr in self._zeros:
                     continue
                 zeros = [self._is_zero(arg) for arg in instr.args]
                 if not any(zeros):
@@ -228,7 +231,13 @@ class _Elements:
 
     def _follows_loop(self, use: Use, loop: Loop) -> bool:
         """Return whether an access comes after a loop has run."""
-        return len(loop.exits) == 1 and self._nest.tree.dominates(loop.exits[0][1], use.at)
+        return self._has_run(loop, use.at)
+
+    def _has_run(self, loop: Loop, block: Block) -> bool:
+        """Return whether a loop has run where a block begins."""
+        tree = self._nest.tree
+        is_behind = len(loop.exits) == 1 and tree.dominates(loop.exits[0][1], block)
+        return is_behind and tree.dominates(loop.header, block)
 
     def _is_used_after(self, others: Sequence[Use], loop: Loop, within: Loop | None) -> bool:
         """Return whether an array is used after a loop, in the round of the loop around it that makes the array."""
@@ -323,7 +332,7 @@ def _add_unconditionally(function: Function, arrays: Sequence[Instr]) -> bool:
             instr.op is ops.accumulate
             and instr.origin is not None
             and instr.args[0] in made
-            and _is_sum_of_loop_before(instr.args[1], before, nest)
+            and _is_sum_of_loop_before(instr.args[1], before, block, nest)
             and (visit := visit_of(nest, shapes, instr.args[2:], before, shapes.of(instr.args[0]))) is not None
             and visit.is_whole
             for instr in block.instrs
@@ -340,13 +349,26 @@ def _add_unconditionally(function: Function, arrays: Sequence[Instr]) -> bool:
     return is_changed
 
 
-def _is_sum_of_loop_before(value: Operand, block: Block, nest: LoopNest) -> bool:
-    """Return whether a value is a sum, from zero on, of a loop whose end is the beginning of a block."""
+def _is_sum_of_loop_before(value: Operand, before: Block, added: Block, nest: LoopNest) -> bool:
+    """Return whether a value is a sum, from zero on, of a loop that ends at a block, which tests whether it has run.
+
+    `added` is where that goes on if it has.
+    """
+    test = before.terminator
+    assert isinstance(test, Branch)
     for loop in nest.loops:
-        if isinstance(value, Phi) and value in loop.header.phis:
-            starts = [value.incoming[each] for each in loop.entering]
-            is_end = loop.exits == [(loop.header, block)] and loop.parent is nest.innermost(block)
-            return is_end and all(start == zero(value.type) for start in starts)
+        if not isinstance(value, Phi) or value not in loop.header.phis or loop.exits != [(loop.header, before)]:
+            continue
+        how = counted_exit(loop)
+        is_test = (
+            how is not None
+            and isinstance(test.condition, Instr)
+            and test.condition.op is how.comparison.op
+            and test.condition.args == (how.start, how.bound)
+            and test.then is added
+        )
+        starts = [value.incoming[each] for each in loop.entering]
+        return is_test and all(start == zero(value.type) for start in starts)
     return False
 
 

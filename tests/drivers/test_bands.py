@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import rosen_hess
 
-from tests.adjoints.analysis.test_bandwidth import BANDED, latent_states, neighbours, squares
+from tests.adjoints.analysis.test_bandwidth import BANDED, DENSE, latent_states, neighbours, squares
 from zygote_py import gradient, hessian, hessian_diagonal, jacobian, value_gradient_hessian
 
 pytestmark = pytest.mark.interpreted
@@ -42,6 +42,14 @@ def test_hessian(function):
     assert np.array_equal(whole, found)
     assert value == pytest.approx(function(x, y, 0.8), rel=1e-14)
     np.testing.assert_allclose(slope, gradient(function, wrt=0)(x, y, 0.8), rtol=1e-14)
+
+
+@pytest.mark.parametrize("function", DENSE, ids=lambda each: each.__name__)
+def test_hessian_without_a_band(function):
+    x, y = point(7)
+    expected = second_differences(lambda x: function(x, y, 2.0), x)
+    found = hessian(function, wrt=0)(x, y, 2.0)
+    np.testing.assert_allclose(found, expected, atol=2e-6 * (1.0 + np.abs(expected).max()))
 
 
 def rosenbrock(x):

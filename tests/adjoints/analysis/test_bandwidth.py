@@ -311,7 +311,35 @@ def from_a_negative_start(x, y, k):
     return s
 
 
+def last_of_two_arrays(x, y, k):
+    z = x[:-1]
+    return z[-1] * x[-1]
+
+
+def from_the_end_of_a_slice(x, y, k):
+    z = x[:-1]
+    s = 0.0
+    for i in range(-3, 0):
+        s += z[i] * x[i]
+    return s
+
+
+def from_the_end_of_a_longer_array(x, y, k):
+    d = np.zeros(len(x) + 5)
+    for i in range(len(x)):
+        d[i] = x[i] * x[i]
+    return d[-6] * x[-6]
+
+
+def from_the_end_of_differences(x, y, k):
+    return np.diff(x)[-1] * x[:-2][-1]
+
+
 DENSE = [
+    last_of_two_arrays,
+    from_the_end_of_a_slice,
+    from_the_end_of_a_longer_array,
+    from_the_end_of_differences,
     square_of_a_sum,
     first_with_all,
     periodic,

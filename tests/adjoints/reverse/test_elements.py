@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 
 from tests.checking.slopes import differences
+from tests.ir.transform import read, shown
 from zygote_py import gradient, hessian, jacobian, pullback
+from zygote_py.adjoints.reverse.elements import keep_elements_in_variables
+from zygote_py.ir import verify
 
 pytestmark = pytest.mark.interpreted
 
@@ -359,185 +362,6 @@ def test_what_is_read_later_is_stored(function):
     )
 
 
-def work_array(x, y):
-    w = np.empty(len(y))
-    s = 0.0
-    for i in range(len(x)):
-        for j in range(len(y)):
-            w[j] = math.sin(x[i] * y[j])
-        for j in range(len(y)):
-            s += w[j] ** 2
-    return s
-
-
-def two_work_arrays(x, y):
-    u, w = np.empty(len(y)), np.zeros(len(y))
-    s = 0.0
-    for i in range(len(x)):
-        for j in range(len(y)):
-            u[j] = x[i] - y[j]
-            w[j] = u[j] * y[j]
-        for j in range(len(y)):
-            for k in range(j):
-                w[j] += u[k] * x[i]
-        for j in range(len(y)):
-            s += w[j] ** 2
-    return s
-
-
-def in_rounds_of_rounds(x, y):
-    w = np.empty(len(y))
-    s = 0.0
-    for i in range(len(x)):
-        for k in range(2):
-            for j in range(len(y)):
-                w[j] = x[i] * y[j] ** (k + 1)
-            for j in range(len(y)):
-                s += math.exp(w[j])
-    return s
-
-
-def under_a_condition_each(x, y):
-    w = np.empty(len(y))
-    s = 0.0
-    for i in range(len(x)):
-        for j in range(len(y)):
-            w[j] = math.sin(x[i] * y[j])
-        for j in range(len(y)):
-            if w[j] > 0.1:
-                s += w[j] ** 2
-    return s
-
-
-def with_two_contributions(x, y):
-    w = np.empty(len(y))
-    s = 0.0
-    for i in range(len(x)):
-        for j in range(len(y)):
-            w[j] = math.sin(x[i] * y[j])
-        s += np.max(w)
-        for j in range(len(y)):
-            s += w[j] * w[len(y) - 1 - j]
-    return s
-
-
-WORK = [work_array, two_work_arrays, in_rounds_of_rounds]
-
-
-@pytest.mark.parametrize("function", WORK, ids=lambda each: each.__name__)
-def test_work_arrays_are_neither_zeroed_nor_reset(function):
-    text = own_text(function)
-    assert "dw = np.empty(" in text
-    assert "dw[j] = 0.0" not in text
-
-
-def reset_in_some_rounds(x, y):
-    w = np.zeros(len(y))
-    s = 0.0
-    for i in range(len(x)):
-        for j in range(len(y)):
-            s += w[j] * x[i]
-        if x[i] > 0.5:
-            for j in range(len(y)):
-                w[j] = x[i] * y[j]
-    return s
-
-
-def kept_from_round_to_round(x, y):
-    w = np.zeros(len(y))
-    s = 0.0
-    for i in range(len(x)):
-        for j in range(len(y)):
-            w[j] = 0.5 * w[j] + x[i] * y[j]
-        for j in range(len(y)):
-            s += w[j] ** 2
-    return s
-
-
-def used_after_the_rounds(x, y):
-    w = np.zeros(len(y))
-    s = 0.0
-    for i in range(len(x)):
-        for j in range(len(y)):
-            w[j] = x[i] * y[j]
-        for j in range(len(y)):
-            s += w[j] ** 3
-    return s + w[1] * x[0]
-
-
-def left_in_the_middle(x, y):
-    w = np.zeros(len(y))
-    s = 0.0
-    for i in range(len(x)):
-        for j in range(len(y)):
-            w[j] = x[i] * y[j]
-        s += w[0]
-        if s > 0.3:
-            continue
-        for j in range(len(y)):
-            s += w[j] ** 2
-    return s
-
-
-def all_but_one(x, y):
-    w = np.zeros(len(y))
-    s = 0.0
-    for i in range(len(x)):
-        for j in range(1, len(y)):
-            w[j] = x[i] * y[j]
-        for j in range(len(y)):
-            s += w[j] ** 2 + w[0] * x[i]
-        w[0] = x[i]
-    return s
-
-
-def added_to_after_it_was_read_in_each_round(x, y):
-    w = np.empty(len(y))
-    s = 0.0
-    for i in range(len(x)):
-        for j in range(len(y)):
-            w[j] = x[i] * y[j]
-        for j in range(len(y)):
-            s += w[j] * w[j - 1]
-        for j in range(len(y)):
-            w[j] += s
-    return s
-
-
-def shorter_sums(x, y):
-    w = np.zeros(len(y))
-    s = 0.0
-    for i in range(len(x)):
-        for j in range(len(y)):
-            w[j] = y[j] * x[i]
-        for k in range(i, len(x)):
-            for j in range(k):
-                s += x[k] * w[k % len(y)] * x[j]
-    return s
-
-
-ROUNDS = [
-    *WORK,
-    under_a_condition_each,
-    with_two_contributions,
-    reset_in_some_rounds,
-    kept_from_round_to_round,
-    used_after_the_rounds,
-    left_in_the_middle,
-    all_but_one,
-    added_to_after_it_was_read_in_each_round,
-    shorter_sums,
-]
-
-
-@pytest.mark.parametrize("function", ROUNDS, ids=lambda each: each.__name__)
-def test_work_arrays(function):
-    (expected,) = differences(function, X, Y)
-    np.testing.assert_allclose(np.concatenate(gradient(function, mode="reverse")(X, Y)), expected, atol=1e-7)
-    _, back = pullback(function, X, Y)
-    np.testing.assert_allclose(np.concatenate(back(1.0)), expected, atol=1e-7)
-
-
 @pytest.mark.parametrize("function", [squares, in_place, twice_in_a_round], ids=lambda each: each.__name__)
 def test_second_derivatives(function):
     given = arguments(function)
@@ -554,7 +378,83 @@ def test_vectors_without_elements():
 
 @pytest.mark.compiled
 def test_compiled():
-    for function in (squares, in_place, in_matrices, two_work_arrays):
+    for function in (squares, in_place, in_matrices):
         given = arguments(function)
         (expected,) = differences(function, *given)
         np.testing.assert_allclose(np.concatenate(gradient(function)(*given)), expected, atol=1e-7)
+
+
+SUMS = """
+    b0:
+      %dx = np.zeros_like %x : f64[:]
+      %t0 = dim %x, 0 : i64
+      %t1 = dim %y, 0 : i64
+      jump b1
+    b1:
+      %i0: i64 = phi b0: 0, b6: %i1
+      %c0 = lt %i0, %t0 : bool
+      branch %c0, b2, b7
+    b2:
+      jump b3
+    b3:
+      %j0: i64  = phi b2: 0,   b4: %j1
+      %du0: f64 = phi b2: 0.0, b4: %du1
+      %c1 = lt %j0, %t1 : bool
+      branch %c1, b4, b5
+    b4:
+      %t2 = getitem %y, %j0 : f64
+      %j1 = add %j0, 1 : i64
+      %du1 = add %du0, %t2 : f64
+      jump b3
+    b5:
+      %i1 = add %i0, 1 : i64
+      %c2 = lt START, %t1 : bool
+      branch %c2, b8, b6
+    b8:
+      accumulate %dx, %du0, %i0
+      jump b6
+    b6:
+      jump b1
+    b7:
+      return %dx
+    """
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_sums_are_always_added_if_the_condition_is_that_of_their_loop(start):
+    function = read(SUMS.replace("START", str(start)), "joint f(%x: f64[:], %y: f64[:]) -> f64[:]")
+    of_adjoints(function)
+    keep_elements_in_variables(function)
+    assert ("np.empty_like %x" in shown(function)) == (start == 0)
+    verify(function)
+
+
+def test_a_loop_that_may_not_run_sets_nothing_first():
+    function = read(
+        """
+        b0:
+          %dx = np.zeros_like %x : f64[:]
+          %t0 = dim %x, 0 : i64
+          branch %p, b1, b9
+        b1:
+          %i0: i64 = phi b0: 0, b2: %i1
+          %c0 = lt %i0, %t0 : bool
+          branch %c0, b2, b9
+        b2:
+          %i1 = add %i0, 1 : i64
+          accumulate %dx, 1.0, %i0
+          jump b1
+        b9:
+          return %dx
+        """,
+        "joint f(%x: f64[:], %p: bool) -> f64[:]",
+    )
+    of_adjoints(function)
+    keep_elements_in_variables(function)
+    assert "np.zeros_like %x" in shown(function)
+
+
+def of_adjoints(function):
+    """Mark the instructions as those of adjoints."""
+    for instr in function.instrs():
+        instr.origin = function.params[0]
