@@ -32,6 +32,8 @@ class ShareValues(IRPass):
 def share_values(blocks: Mapping[int, Any]) -> bool:
     """Let each block load and make such values once, in place. Return whether anything was changed."""
     shared: dict[str, Any] = {}
+    # Numba assigns to a phi right after the variable that it takes, which therefore must not be made earlier.
+    taken = {name for block in blocks.values() for each in block.body if _is_phi(each) for name in _names(each)}
     for block in blocks.values():
         made: dict[tuple[object, ...], Any] = {}
         modules: set[str] = set()
@@ -39,7 +41,7 @@ def share_values(blocks: Mapping[int, Any]) -> bool:
         for statement in block.body:
             key = _key(statement.value, shared, modules) if isinstance(statement, ir.Assign) else None
             known = made.setdefault(key, statement.target) if key is not None else None
-            if known is not None and known is not statement.target:
+            if known is not None and known is not statement.target and statement.target.name not in taken:
                 shared[statement.target.name] = known
                 continue
             if known is not None and isinstance(statement.value, ir.Global) and inspect.ismodule(statement.value.value):
@@ -57,10 +59,13 @@ def share_values(blocks: Mapping[int, Any]) -> bool:
     return bool(shared)
 
 
+def _is_phi(statement: Any) -> bool:
+    return isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Expr) and statement.value.op == "phi"
+
+
 def _names(statement: Any) -> list[str]:
-    value = statement.value if isinstance(statement, ir.Assign) else None
-    if isinstance(value, ir.Expr) and value.op == "phi":
-        return [each.name for each in value.incoming_values if each is not ir.UNDEFINED]
+    if _is_phi(statement):
+        return [each.name for each in statement.value.incoming_values if each is not ir.UNDEFINED]
     return [each.name for each in used_by(statement)]
 
 
