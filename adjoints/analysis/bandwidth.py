@@ -38,7 +38,6 @@ from zygote_py.ir import (
     counted,
     invariant,
     is_fresh,
-    is_view,
     loop_nest,
     may_write,
     ops,
@@ -87,6 +86,7 @@ _LINEAR = (operator.add, operator.sub, operator.neg, operator.pos, np.add, np.su
 _CASTS = (float, np.float64, np.float32, ops.const, ops.copied)
 _PRODUCTS = (operator.mul, np.multiply)
 _QUOTIENTS = (operator.truediv, np.divide)
+_OF_SHAPE = (np.zeros_like, np.empty_like, np.ones_like)
 _OF_VECTORS = (np.dot, np.vdot, operator.matmul)
 
 
@@ -221,8 +221,8 @@ class _Analysis:
         if not carries_adjoint(instr.type):
             return None
         if isinstance(instr.type, types.Array):
-            own = self._array(instr, block, states)
-            return _joined(own, self._stored[instr]) if instr in self._stored else own
+            own = None if instr.op in _OF_SHAPE else self._array(instr, states)
+            return _joined(own, self._stored.get(instr))
         if not is_number(instr.type):
             return _ANY
         op, args = instr.op, instr.args
@@ -267,7 +267,7 @@ class _Analysis:
         constant = _add(found, index, 1)
         return frozenset((term, factor) for term, factor in found.items() if factor), constant
 
-    def _array(self, instr: Instr, block: Block, states: list[_State]) -> _State:
+    def _array(self, instr: Instr, states: list[_State]) -> _State:
         """Return the state of an array that is made of others, or a view."""
         state = states[0]
         if not isinstance(state, _Window) or any(each is not None for each in states[1:]):
@@ -278,14 +278,8 @@ class _Analysis:
             return _ANY
         if instr.op is ops.getitem:
             start = _start(instr.args[1:])
-            if start is None:
-                return _ANY
-            return state.shifted(start)
-        if instr.op is np.diff and len(instr.args) == 1:
-            return _Window(frozenset(), state.low, state.high + 1)
-        if instr.op in (np.copy, ops.copied) or (ops.of(instr.op).role is Role.COPY and not is_view(instr)):
-            return state if len(instr.args) == 1 else _ANY
-        return _ANY
+            return _ANY if start is None else state.shifted(start)
+        return state if ops.of(instr.op).role is Role.COPY and len(instr.args) == 1 else _ANY
 
     def _store(self, instr: Instr, block: Block, state: _State) -> bool:
         """Note that the elements of an array depend on what is stored in one."""

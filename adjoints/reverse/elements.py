@@ -65,7 +65,7 @@ def keep_elements_in_variables(function: Function) -> bool:
     """Rewrite the loops of a function that is not differentiated any more, in place; return whether there are any."""
     instrs = list(function.instrs())
     accessed = {each.args[0] for each in instrs if each.op in (ops.setitem, ops.accumulate)}
-    arrays = [each for each in instrs if each in accessed and is_fresh(each) and isinstance(each.type, types.Array)]
+    arrays = [each for each in instrs if each in accessed and is_fresh(each) and _has_numbers(each)]
     if not arrays or any(ops.is_of_threads(each.op) for each in instrs):
         return False
     are_moved = _add_unconditionally(function, arrays)
@@ -242,7 +242,8 @@ class _Elements:
     def _is_used_after(self, others: Sequence[Use], loop: Loop, within: Loop | None) -> bool:
         """Return whether an array is used after a loop, in the round of the loop around it that makes the array."""
         around = [] if within is None else [within.header]
-        following = set(reach((after for _, after in loop.exits), lambda each: each.successors, around))
+        ends = (after for _, after in (*loop.exits, *loop.raising_exits))
+        following = set(reach(ends, lambda each: each.successors, around))
         return any(each.at in following for each in others)
 
     def _store_first(self, use: Use, inside: Sequence[Use]) -> bool:
@@ -370,6 +371,11 @@ def _is_sum_of_loop_before(value: Operand, before: Block, added: Block, nest: Lo
         starts = [value.incoming[each] for each in loop.entering]
         return is_test and all(start == zero(value.type) for start in starts)
     return False
+
+
+def _has_numbers(array: Instr) -> bool:
+    kind = array.type
+    return isinstance(kind, types.Array) and isinstance(kind.dtype, types.Number | types.Boolean)
 
 
 def _sets(accesses: Sequence[Use]) -> bool:

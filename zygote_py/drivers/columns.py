@@ -81,7 +81,6 @@ class Filling:
         self.function = function
         self.result = result
         self.once = not self.arrays() and len(list(self.groups())) < 2  # whether the function runs once
-        self.band: int | None = None  # rows of a column farther from the diagonal than this are zero
 
     def groups(self) -> Iterator[list[int]]:
         """Return the scalar columns, grouped into those that share a call."""
@@ -110,9 +109,6 @@ class Filling:
 
     def fill_array(self, place: int, rows: Side) -> None:
         """Write the loop over the elements of an array."""
-        if self.band is not None:
-            self._fill_band(place, self.band)
-            return
         script = self.script
         leaf, first = self.columns.leaves[place], self.columns.starts[place]
         lanes = range(WIDTH)
@@ -129,34 +125,6 @@ class Filling:
             for number in self._rows(place, rows):
                 self._put([each[number] for each in found], rows.starts[number], first)
             script.add(*(f"u_{lane}[k_{lane}] = 0.0" for lane in lanes))
-
-    def _fill_band(self, place: int, band: int) -> None:
-        """Write the code for a vector, the only leaf of the columns and of the rows: every so many columns at once."""
-        script = self.script
-        leaf = self.columns.leaves[place]
-        dtype = script.named(dtype_of([leaf]), "dtype")
-        count = 2 * band + 1
-        lanes = range(min(count, WIDTH))
-        in_groups = count > WIDTH
-        for lane in lanes:
-            script.add(f"e_{lane} = np.zeros({leaf.text}.shape, {dtype})")
-        groups = script.block(f"for k_0 in range(0, min({count}, {leaf.size}), {WIDTH}):")
-        columns = [f"for k in range({plus('k_0' if in_groups else 0, lane)}, {leaf.size}, {count}):" for lane in lanes]
-        with groups if in_groups else nullcontext():
-            for lane in lanes:
-                script.add(columns[lane], f"    e_{lane}[k] = 1.0")
-            changes = self._push([self._direction({place: f"e_{lane}"}) for lane in lanes])
-            for lane, change in zip(lanes, changes, strict=True):
-                (found,) = leaves(change, self.result)
-                with script.block(columns[lane]):
-                    self._put_in_band(found, leaf.size, band)
-            if in_groups:
-                for lane in lanes:
-                    script.add(columns[lane], f"    e_{lane}[k] = 0.0")
-
-    def _put_in_band(self, found: Leaf, size: str, band: int) -> None:
-        """Write the tangents of a vector to the column `k` of the matrix."""
-        raise NotImplementedError
 
     def _push(self, directions: Sequence[str], *, with_value: bool = False) -> list[str]:
         """Write the call of the pushforward."""
@@ -207,8 +175,42 @@ class Filling:
 class SymmetricFilling(Filling):
     """Fills a symmetric matrix: entries below the diagonal are written above it, too.
 
-    If columns of one call overlap, the entry that is written last holds, on both sides.
+    If columns of one call overlap, the entry that is written last holds, on both sides. If there is a `band`, entries
+    farther from the diagonal are zero, and are not written.
     """
+
+    band: int | None = None
+
+    def fill_array(self, place: int, rows: Side) -> None:
+        """Write the loop over the elements of an array, or over those that have no row in common."""
+        if self.band is None:
+            super().fill_array(place, rows)
+        else:
+            self._fill_band(place, self.band)
+
+    def _fill_band(self, place: int, band: int) -> None:
+        """Write the code for a vector, the only leaf of the columns and of the rows: every so many columns at once."""
+        script = self.script
+        leaf = self.columns.leaves[place]
+        dtype = script.named(dtype_of([leaf]), "dtype")
+        count = 2 * band + 1
+        lanes = range(min(count, WIDTH))
+        in_groups = count > WIDTH
+        for lane in lanes:
+            script.add(f"e_{lane} = np.zeros({leaf.text}.shape, {dtype})")
+        groups = script.block(f"for k_0 in range(0, min({count}, {leaf.size}), {WIDTH}):")
+        columns = [f"for k in range({plus('k_0' if in_groups else 0, lane)}, {leaf.size}, {count}):" for lane in lanes]
+        with groups if in_groups else nullcontext():
+            for lane in lanes:
+                script.add(columns[lane], f"    e_{lane}[k] = 1.0")
+            changes = self._push([self._direction({place: f"e_{lane}"}) for lane in lanes])
+            for lane, change in zip(lanes, changes, strict=True):
+                (found,) = leaves(change, self.result)
+                with script.block(columns[lane]):
+                    self._put_in_band(found, leaf.size, band)
+            if in_groups:
+                for lane in lanes:
+                    script.add(columns[lane], f"    e_{lane}[k] = 0.0")
 
     def _rows(self, place: int, rows: Side) -> range:
         return range(place, len(rows.leaves))

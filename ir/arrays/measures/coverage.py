@@ -62,7 +62,7 @@ def visit_of(
             return None
         how = counted_exit(around)
         match = [] if how is None else [pair for pair in needed if pair[0] is how.phi]
-        if how is None or len(match) != 1 or not _is_natural(how):
+        if how is None or len(match) != 1 or not _is_natural(how) or block is around.header:
             return None
         (latch,) = around.latches if len(around.latches) == 1 else (None,)
         exits = [inside for inside, _ in around.exits]
@@ -75,7 +75,7 @@ def visit_of(
 
 
 def _is_natural(how: CountedLoop) -> bool:
-    """Return whether a counter is never negative in the body of its loop."""
+    """Return whether a counter is never negative in the body of its loop; in the header it may be, at the end."""
     if how.step > 0:
         least = _value(how.start)
         return least is not None and least >= 0

@@ -80,7 +80,7 @@ def latent_states(x, y, k):
 
 
 def in_an_array(x, y, k):
-    slopes = np.zeros(len(x))
+    slopes = np.zeros_like(x)
     for i in range(1, len(x)):
         slopes[i] = x[i] - x[i - 1]
     s = 0.0

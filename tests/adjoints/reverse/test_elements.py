@@ -454,6 +454,51 @@ def test_a_loop_that_may_not_run_sets_nothing_first():
     assert "np.zeros_like %x" in shown(function)
 
 
+def test_what_happens_in_a_header_happens_once_more():
+    function = read(
+        """
+        b0:
+          %dx = np.zeros_like %x : f64[:]
+          %t0 = dim %x, 0 : i64
+          %t1 = sub %t0, 1 : i64
+          jump b1
+        b1:
+          %i0: i64 = phi b0: %t1, b2: %i1
+          accumulate %dx, 1.0, %i0
+          %c0 = gt %i0, -1 : bool
+          branch %c0, b2, b3
+        b2:
+          %i1 = sub %i0, 1 : i64
+          jump b1
+        b3:
+          return %dx
+        """,
+        "joint f(%x: f64[:]) -> f64[:]",
+    )
+    of_adjoints(function)
+    assert not keep_elements_in_variables(function)
+
+
+def said_in_an_exception(x, limit):
+    u = np.zeros(len(x))
+    s = 0.0
+    for i in range(len(x)):
+        u[i] = 2.0 * x[i]
+        u[i] += 1.0
+        s += u[i] * x[i]
+        if u[i] > limit:
+            raise ValueError(u[i], u[0])
+    return s
+
+
+def test_what_an_exception_says_is_stored():
+    df = gradient(said_in_an_exception, wrt=0, mode="reverse")
+    np.testing.assert_allclose(df(X, 9.0), 4.0 * X + 1.0)
+    with pytest.raises(ValueError) as found:
+        df(X, 3.0)
+    assert found.value.args == pytest.approx((3.4, 2.8))
+
+
 def of_adjoints(function):
     """Mark the instructions as those of adjoints."""
     for instr in function.instrs():
