@@ -8,7 +8,8 @@ from .forward.dependence import (
     joined_all as joined_all,
     no_sets as no_sets,
 )
-from .forward.pushforward import Pushforwards as Pushforwards
+from .forward.lanes import NotInLanes as NotInLanes, push_in_lanes as push_in_lanes
+from .forward.pushforward import Pushed as Pushed, Pushforwards as Pushforwards
 from .forward.transposed import Transposed as Transposed
 from .reverse.adjoint import Prepared as Prepared, make_adjoint as make_adjoint
 from .reverse.calls import name_apart as name_apart

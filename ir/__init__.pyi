@@ -76,6 +76,7 @@ from .core import (
     Foreign as Foreign,
     Function as Function,
     Instr as Instr,
+    InternalError as InternalError,
     Jump as Jump,
     Loc as Loc,
     Operand as Operand,
@@ -93,14 +94,12 @@ from .core import (
     zero as zero,
     zero_key as zero_key,
 )
-from .errors import InternalError as InternalError
 from .ops.helpers import (
     array_helper as array_helper,
     fresh_helper as fresh_helper,
     helper as helper,
     is_helper as is_helper,
 )
-from .ops.scipy import C_TYPES as C_TYPES, MODULE as MODULE, Special as Special, special as special
 from .passes import CANONICAL as CANONICAL, CLEAN_UP as CLEAN_UP, run as run
 from .passes.accumulation.lowering import (
     write_out_guards as write_out_guards,
@@ -121,6 +120,13 @@ from .passes.program.outline import (
     replace_loop as replace_loop,
 )
 from .passes.program.split_stacks import split_stacks as split_stacks
+from .special_functions import (
+    C_TYPES as C_TYPES,
+    MODULE as MODULE,
+    Special as Special,
+    of_pointer as of_pointer,
+    special as special,
+)
 from .text.identifiers import (
     identifier as identifier,
     is_identifier as is_identifier,
@@ -131,9 +137,11 @@ from .text.parser import ParseError as ParseError, parse as parse
 from .text.printer import Names as Names
 from .types import (
     DisjointType as DisjointType,
+    Lanes as Lanes,
     SlotsType as SlotsType,
     components_of as components_of,
     copied_type as copied_type,
+    is_a as is_a,
     is_scalar as is_scalar,
     item_texts as item_texts,
     itemsize as itemsize,
@@ -141,6 +149,7 @@ from .types import (
     names_of as names_of,
     parse_type as parse_type,
     parse_types as parse_types,
+    scalar_type as scalar_type,
     type_text as type_text,
     with_components as with_components,
     writable as writable,

@@ -22,10 +22,23 @@ from dataclasses import field
 
 from numba import types
 
-from zygote_py.ir.errors import InternalError
 from zygote_py.ir.lazy_dataclass import dataclass
 
 Type = types.Type
+
+
+class InternalError(Exception):
+    """A violated invariant of the compiler, a bug. `pass_name` and `ir` locate it; either may be empty.
+
+    Errors in the user's program are `zygote_py.adjoints.errors.DifferentiationError`.
+    """
+
+    def __init__(self, message: str, pass_name: str = "", ir: str = "") -> None:
+        self.message = message
+        self.pass_name = pass_name
+        self.ir = ir
+        where = f" after {pass_name}" if pass_name else ""
+        super().__init__(f"internal error{where}: {message}" + (f"\n{ir}" if ir else ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,7 +354,8 @@ class Routine:
 
     Derivatives are derived from the function, unless there is a different `derivation`; they propagate only through the
     parameters that it `passes` (None: all). If the derivative `is_custom`, the calls inside the function do not matter
-    to differentiation.
+    to differentiation. `in_numbers` makes the function that computes the same without values of type `Lanes`, which are
+    not differentiated; None if there are none.
     """
 
     def __init__(self, name: str) -> None:
@@ -355,6 +369,7 @@ class Routine:
         self.is_custom = False
         self.inverse: object | None = None  # the routine that undoes it, if any
         self.passes: frozenset[int] | None = None
+        self.in_numbers: Callable[[], Function] | None = None
 
     def __call__(self, *args: object) -> object:
         """Raise TypeError: routines are run by `ir.interpret` and by the emitted code."""

@@ -1,6 +1,6 @@
 """The types of the IR, which are Numba's, and their text.
 
-    f64 f32 i64 u8 bool none str    f64[:] f64[:, :]F i64[:]A f32[]    (f64, i64) (f64,) ()    list(f64)
+    f64 f32 i64 u8 bool none str    f64[:] f64[:, :]F i64[:]A f32[]    (f64, i64) (f64,) ()    list(f64)    f64x4
 
 An array is in C order unless `F` or `A` (any) follows; a read-only array is `readonly f64[:]`. `parse_type` reads these
 and the spellings of Numba and NumPy (`float64`, `boolean`, `float64[:, ::1]`, `array(float64, 2d, C)`). A type without
@@ -68,6 +68,18 @@ class DisjointType(types.Tuple):
         return found
 
 
+class Lanes(types.Type):
+    """The type of several numbers of one type, on which an operation acts at once: a tangent in each direction.
+
+    In plain Python, as in arrays of such values, it is an array of `count` numbers.
+    """
+
+    def __init__(self, dtype: Type, count: int) -> None:
+        self.dtype = dtype
+        self.count = count
+        super().__init__(f"{_TEXT[dtype]}x{count}")
+
+
 class SlotsType(types.DictType):
     """The type of a dict from keys to slots (see `zygote_py.ir.ops.slots`), which no value of the program has."""
 
@@ -84,6 +96,8 @@ def type_text(t: Type) -> str:
     if t in _TEXT:
         return _TEXT[t]
     match t:
+        case Lanes():
+            return str(t)
         case types.Array() if type(t) is types.Array:
             layout = "" if t.layout == "C" else str(t.layout)
             readonly = "" if t.mutable else "readonly "
@@ -135,9 +149,17 @@ def leaf_types(type: Type) -> Iterator[Type]:
         yield type
 
 
+def scalar_type(type: Type) -> Type:
+    """Return the type of each of several numbers, and any other type unchanged."""
+    return type.dtype if isinstance(type, Lanes) else type
+
+
 def itemsize(type: Any) -> int:
     """Return the size in bytes of an array's elements, or of a number."""
-    return np.dtype(str(getattr(type, "dtype", type))).itemsize
+    kind = getattr(type, "dtype", type)
+    if isinstance(kind, Lanes):
+        return kind.count * itemsize(kind.dtype)
+    return np.dtype(str(kind)).itemsize
 
 
 def copied_type(type: Type) -> Type:
@@ -185,6 +207,8 @@ def parse_type(s: str) -> Type:
     s = s.strip()
     if s in _SPELLED:
         return _SPELLED[s]
+    if (several := _lanes(s)) is not None:
+        return several
     if s.startswith("readonly "):
         array = parse_type(s.removeprefix("readonly "))
         if isinstance(array, types.Array):
@@ -224,10 +248,15 @@ def _array(dtype: str, axes: list[str], layout: str, s: str) -> Type:
 
 
 def _scalar(name: str, s: str) -> Type:
-    found = _SPELLED.get(name)
-    if not isinstance(found, types.Number | types.Boolean):
+    found = _SPELLED.get(name) or _lanes(name)
+    if not isinstance(found, types.Number | types.Boolean | Lanes):
         raise _unknown(s)
     return found
+
+
+def _lanes(name: str) -> Lanes | None:
+    found = re.fullmatch(r"(f64|f32)x(\d+)", name)
+    return Lanes(_SHORT[found[1]], int(found[2])) if found else None
 
 
 def _unknown(s: str) -> ValueError:

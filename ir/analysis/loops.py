@@ -27,8 +27,19 @@ from numba import types
 from zygote_py.ir import ops
 from zygote_py.ir.analysis.dataflow import reach
 from zygote_py.ir.analysis.dominators import DominatorTree, dominator_tree
-from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Loc, Operand, Phi, Value, predecessors
-from zygote_py.ir.errors import InternalError
+from zygote_py.ir.core import (
+    Block,
+    Branch,
+    Const,
+    Function,
+    Instr,
+    InternalError,
+    Loc,
+    Operand,
+    Phi,
+    Value,
+    predecessors,
+)
 from zygote_py.ir.lazy_dataclass import dataclass
 
 Edge = tuple[Block, Block]

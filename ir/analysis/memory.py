@@ -42,8 +42,7 @@ from zygote_py.ir.analysis.effects import (
     writes,
 )
 from zygote_py.ir.analysis.loops import Loop, LoopNest, loop_nest
-from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Phi, Routine, Value
-from zygote_py.ir.errors import InternalError
+from zygote_py.ir.core import Block, Const, Function, Instr, InternalError, Operand, Param, Phi, Routine, Value
 from zygote_py.ir.ops import Role
 
 

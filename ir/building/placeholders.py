@@ -8,8 +8,7 @@ from numba import types
 
 from zygote_py.ir import ops
 from zygote_py.ir.analysis import reach
-from zygote_py.ir.core import Block, Const, Instr, Operand, Phi, Type, Undef, zero, zero_key
-from zygote_py.ir.errors import InternalError
+from zygote_py.ir.core import Block, Const, Instr, InternalError, Operand, Phi, Type, Undef, zero, zero_key
 from zygote_py.ir.types import components_of
 
 

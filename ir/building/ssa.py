@@ -21,8 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 
-from zygote_py.ir.core import Block, Function, Operand, Phi, Type, Undef, Value
-from zygote_py.ir.errors import InternalError
+from zygote_py.ir.core import Block, Function, InternalError, Operand, Phi, Type, Undef, Value
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.walks import replace_uses
 

@@ -33,6 +33,7 @@ from zygote_py.ir.core import (
     Const,
     Function,
     Instr,
+    InternalError,
     Jump,
     Operand,
     Raise,
@@ -42,7 +43,6 @@ from zygote_py.ir.core import (
     Undef,
     Value,
 )
-from zygote_py.ir.errors import InternalError
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.text.printer import Names, text
 

@@ -60,6 +60,7 @@ from zygote_py.ir.core import (
     Const,
     Function,
     Instr,
+    InternalError,
     Jump,
     Operand,
     Param,
@@ -70,7 +71,6 @@ from zygote_py.ir.core import (
     Value,
     predecessors,
 )
-from zygote_py.ir.errors import InternalError
 from zygote_py.ir.text.printer import Names, lines
 from zygote_py.ir.types import common_type, is_a, type_text
 

@@ -14,6 +14,7 @@ from zygote_py.ir.ops.containers import (
     slots_by_order,
     taken,
 )
+from zygote_py.ir.ops.lanes import guarded_lanes, interleaved, lane, lane_of_array, lanes, lanes_at
 from zygote_py.ir.ops.primitives import (
     accumulate,
     check_lengths,
@@ -158,10 +159,16 @@ __all__ = [
     "grid",
     "grid_step",
     "guarded",
+    "guarded_lanes",
     "initialize",
+    "interleaved",
     "is_method",
     "is_of_threads",
     "keep_slot",
+    "lane",
+    "lane_of_array",
+    "lanes",
+    "lanes_at",
     "latch",
     "lower_to",
     "module_of",

@@ -25,7 +25,7 @@ import numpy as np
 
 from zygote_py.ir.core import Foreign, Routine, Type
 from zygote_py.ir.lazy_dataclass import dataclass
-from zygote_py.ir.ops.scipy import Special
+from zygote_py.ir.special_functions import Special
 
 Op = Callable[..., Any]
 

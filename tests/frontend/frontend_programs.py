@@ -215,6 +215,15 @@ def conversions(x, n):
     return a * b + (x > 0) + x.real - x.imag + n // 2 + n % 3 + x // 2 + x % 3 + (n << 2) + (~n & 5)
 
 
+@at((2.5, 3))
+def a_constant_converted_twice(x, n):
+    w = 0.3
+    s = 0.0
+    for _ in range(n):
+        s += np.float64(np.float32(w)) * x
+    return s
+
+
 @at((2.5,))
 def powers(x):
     return x**2 + x**-1 + x**0.5 + 2**x + pow(x, 3) + math.pow(x, 2)

@@ -3,12 +3,15 @@
 import os
 import pickle
 import re
+import sys
+import threading
 from dataclasses import dataclass
 
 import numba
 import pytest
 
 from zygote_py import DifferentiationError, gradient
+from zygote_py.numba_adapter.types.handles import _ROOM_FOR_CALLS as ROOM
 
 pytestmark = pytest.mark.interpreted
 
@@ -121,3 +124,22 @@ def test_no_chain_without_calls():
     with pytest.raises(DifferentiationError) as caught:
         gradient(unknown)(1.5)
     assert " calls " not in str(caught.value)
+
+
+def test_threads_leave_the_limit_of_recursion_as_it_was():
+    before = sys.getrecursionlimit()
+    second_is_in, first_is_out = threading.Event(), threading.Event()
+
+    def second():
+        with ROOM:
+            second_is_in.set()
+            first_is_out.wait(10.0)
+
+    thread = threading.Thread(target=second)
+    with ROOM:
+        thread.start()
+        assert second_is_in.wait(10.0)
+        assert sys.getrecursionlimit() > before
+    first_is_out.set()
+    thread.join()
+    assert sys.getrecursionlimit() == before

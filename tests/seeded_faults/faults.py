@@ -286,16 +286,16 @@ FAULTS = (
     # Forward mode and what depends on what
     fault(
         "a tangent has only what came last",
-        "adjoints/forward/pushforward.py",
-        "total = term if total is None else walk.make(operator.add, (total, term), instr.type)",
+        "adjoints/forward/tangents.py",
+        "total = term if total is None else make(operator.add, (total, term), instr.type)",
         "total = term",
         "drivers/test_jvp",
         "adjoints/rules/test_forward",
     ),
     fault(
         "a constant that overwrites an element leaves its tangent",
-        "adjoints/forward/pushforward.py",
-        "        tangent = walk.of(value, number) if changes else zero(element_of(whole.type))\n",
+        "adjoints/forward/tangents.py",
+        "        tangent = walk.of(value, number) if changes else self.zero(element_of(whole.type))\n",
         "        if not changes:\n            return\n        tangent = walk.of(value, number)\n",
         "drivers/test_jvp",
     ),

@@ -45,8 +45,7 @@ from zygote_py.base import (
 )
 from zygote_py.cache.inspection import VERSIONED, NotCacheable, is_written, known_name, names_in, root_of
 from zygote_py.compiler import Request
-from zygote_py.ir import Type, components_of
-from zygote_py.ir.ops import scipy as special
+from zygote_py.ir import Type, components_of, of_pointer
 
 _NUMBERS = types.Integer | types.Float | types.Complex | types.Boolean | types.NoneType | types.UnicodeType
 # Members of any class that do not affect its objects in compiled code.
@@ -258,7 +257,7 @@ class Fingerprint:
             self._source(value)
         elif (name := known_name(value)) is not None:
             self.add("known", name)
-        elif (pointed_to := special.of_pointer(pointer := numba_adapter.as_pointer(value))) is not None:
+        elif (pointed_to := of_pointer(pointer := numba_adapter.as_pointer(value))) is not None:
             self.add("pointer", repr(pointed_to), repr(pointer.argtypes))
         elif kind is FunctionType:
             self.function(value)

@@ -79,7 +79,7 @@ def compile_for_device(
         inline_loops(lowered.function)
         return replace(lowered, routines=tuple(routines_of(lowered.function)))
 
-    made, hidden = derivative_of(request, argument_types, hidden, lower)
+    made, hidden = derivative_of(request, argument_types, hidden, lower, in_lanes=False)
     result = result_of(made.joint).type
     count = len(made.joint.params)
     inline_recording(made.joint)

@@ -17,7 +17,7 @@ from collections.abc import Collection, Sequence
 
 from numba import types
 
-from zygote_py.adjoints import Pushforwards, Transposed, refuse
+from zygote_py.adjoints import NotInLanes, Pushforwards, Transposed, push_in_lanes, refuse
 from zygote_py.adjoints.analysis import Activity, carries_adjoint, find_active, has_shadow
 from zygote_py.compiler.jvp import one
 from zygote_py.compiler.prepare import lowered_helper
@@ -72,10 +72,11 @@ def records_values(joint: Function) -> bool:
     )
 
 
-def forward_gradient(request: Request, lowered: LoweredFunction, wrt: Sequence[int]) -> Function:
+def forward_gradient(request: Request, lowered: LoweredFunction, wrt: Sequence[int], in_lanes: bool) -> Function:
     """Return the function of the gradient in forward mode, from a primal in canonical form, which stays as it is.
 
-    Raises DifferentiationError for a function that is not one of numbers.
+    The tangents in all directions are one value if that is allowed, `in_lanes`, and possible. Raises
+    DifferentiationError for a function that is not one of numbers.
     """
     if (obstacle := _obstacle(request, lowered, wrt)) is not None:
         raise refuse(
@@ -83,11 +84,8 @@ def forward_gradient(request: Request, lowered: LoweredFunction, wrt: Sequence[i
             request.loc,
             "use mode='auto', or `jacobian(f, mode='forward')`, which takes arrays",
         )
-    function = clone(lowered.function).function
-    numbers = [function.params[number] for number in _numbers(function, wrt)]
-    known = {param: [one(param.type) if other is param else zero(param.type) for other in numbers] for param in numbers}
-    made = Pushforwards(lowered.routines, len(numbers), Transposed(lowered_helper, make_canonical))
-    made.push(function, numbers, known=known)
+    in_lanes = in_lanes and not request.options.get("parallel")  # for which Numba's own passes compile it
+    function, numbers = (in_lanes and _pushed_in_lanes(lowered, wrt)) or _pushed(lowered, wrt)
     b, end = at_exit(function)
     (packed,) = end.args
     assert isinstance(packed, Instr)
@@ -98,6 +96,36 @@ def forward_gradient(request: Request, lowered: LoweredFunction, wrt: Sequence[i
     result: Operand = gradients[0] if request.unwrap_single else b.pack(gradients)
     end.args = (b.pack([value, result]) if request.with_value else result,)
     return function
+
+
+def _pushed(lowered: LoweredFunction, wrt: Sequence[int]) -> tuple[Function, list[Param]]:
+    """Return the pushforward in the directions of all numbers, and these."""
+    function, numbers, known = _copied(lowered, wrt)
+    made = Pushforwards(lowered.routines, len(numbers), Transposed(lowered_helper, make_canonical))
+    made.push(function, numbers, known=known)
+    return function, numbers
+
+
+def _pushed_in_lanes(lowered: LoweredFunction, wrt: Sequence[int]) -> tuple[Function, list[Param]] | None:
+    function, numbers, known = _copied(lowered, wrt)
+    try:
+        push_in_lanes(lowered.routines, function, numbers, len(numbers), known)
+    except NotInLanes:
+        return None
+    return function, numbers
+
+
+def _copied(
+    lowered: LoweredFunction, wrt: Sequence[int]
+) -> tuple[Function, list[Param], dict[Param, list[Const | None]]]:
+    """Return a copy of a function, its numbers, and the tangents of each in the directions of all of them."""
+    function = clone(lowered.function).function
+    numbers = [function.params[number] for number in _numbers(function, wrt)]
+    return (
+        function,
+        numbers,
+        {param: [one(param.type) if other is param else zero(param.type) for other in numbers] for param in numbers},
+    )
 
 
 def activity_of(lowered: LoweredFunction, wrt: Sequence[int]) -> Activity:

@@ -16,22 +16,30 @@ numbers. `zygote_py.adjoints.forward.dependence` explains the numbers of sets.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints import Dependences, Pushforwards, Transposed, refuse
+from zygote_py.adjoints import Dependences, NotInLanes, Pushed, Pushforwards, Transposed, push_in_lanes, refuse
 from zygote_py.adjoints.analysis import carries_adjoint, expose_leaves, has_shadow, is_number, reachable
 from zygote_py.adjoints.routines import refuse_shared_arguments, routines_behind
 from zygote_py.base import TypedFunction, stage
 from zygote_py.compiler.border import check_returned, formed_tangents, refuse_writes, without_keys
-from zygote_py.compiler.prepare import lowered_helper, lowered_primal, take_as_primal, typed_as_called, within
+from zygote_py.compiler.prepare import (
+    as_derived,
+    lowered_helper,
+    lowered_primal,
+    take_as_primal,
+    typed_as_called,
+    within,
+)
 from zygote_py.compiler.request import make_request
 from zygote_py.compiler.script import FUNCTION, Script
 from zygote_py.compiler.transforms import Form, PushForm, TraceForm
-from zygote_py.frontend import LoweredFunction, lower_typed
+from zygote_py.frontend import Derived, LoweredFunction, lower_typed
 from zygote_py.frontend.values import cast_op, holds_container, structure
 from zygote_py.ir import (
     Builder,
@@ -43,10 +51,12 @@ from zygote_py.ir import (
     Param,
     Type,
     Value,
+    clone,
     components_of,
     copied_type,
     draws,
     inserting,
+    is_a,
     make_canonical,
     ops,
     replace_uses,
@@ -66,22 +76,51 @@ def typed_pushforward(form: PushForm, call: DerivedCall) -> TypedFunction:
     kinds, tangents = components_of(given), tuple(map(components_of, components_of(directions)))
     wrt = tuple(number for number, kind in enumerate(kinds) if _changes(kind, [each[number] for each in tangents]))
     name, wrt, lowered = lowered_on_copies(form, call, kinds, wrt)
-    function = lowered.function
-    functions = (function, *(each.function for each in routines_of(function)))
-    one_by_one = len(tangents) > 1 and _is_large(functions, may_repeat=form.again)
-    if form.again or one_by_one:
-        refuse_draws(function)
-    if one_by_one:
+    several = len(tangents) > 1
+    if form.again:
+        refuse_draws(lowered.function)
+
+    def together(pushed: Pushed) -> Type | None:
+        result = lowered.result_type
+        return take_together(pushed.function, given, directions, wrt, pushed.tangents, result, form.with_value)
+
+    @functools.cache  # as the function is changed
+    def in_numbers() -> Derived:
+        pushed = _in_numbers(lowered, wrt, tangents)
+        together(pushed)
+        return as_derived(call, pushed.function)
+
+    import os
+
+    if (
+        several and not os.environ.get("ZP_NOLANES") and not call.options.get("parallel")
+    ):  # for which Numba's own passes compile it
+        in_lanes = _in_lanes(lowered, wrt, tangents)
+        if in_lanes is not None:
+            return typed_as_called(call, in_lanes.function, name, lowered, together(in_lanes), in_numbers)
+    functions = (lowered.function, *(each.function for each in routines_of(lowered.function)))
+    if several and _is_large(functions, may_repeat=form.again):
+        refuse_draws(lowered.function)
         return call.written(_one_by_one(form, name, [types.Tuple(each) for each in tangents]), call.argument_types)
+    pushed = _in_numbers(lowered, wrt, tangents)
+    return typed_as_called(call, pushed.function, name, lowered, together(pushed))
+
+
+def _in_lanes(lowered: LoweredFunction, wrt: Sequence[int], tangents: Sequence[tuple[Type, ...]]) -> Pushed | None:
+    """Return the pushforward with the tangents of all directions as one value; None where that is not possible."""
+    function = clone(lowered.function).function
+    asked = [function.params[number] for number in wrt]
+    try:
+        return push_in_lanes(lowered.routines, function, asked, len(tangents), _known(function, wrt, tangents))
+    except NotInLanes:
+        return None
+
+
+def _in_numbers(lowered: LoweredFunction, wrt: Sequence[int], tangents: Sequence[tuple[Type, ...]]) -> Pushed:
+    """Return the pushforward with a tangent of each value for each direction; the function is changed."""
+    function = lowered.function
     made = Pushforwards(lowered.routines, len(tangents), Transposed(lowered_helper, make_canonical))
-    known = {
-        function.params[number]: [_known(function.params[number].type, each[number]) for each in tangents]
-        for number in wrt
-        if is_number(function.params[number].type)
-    }
-    pushed = made.push(function, [function.params[number] for number in wrt], known=known)
-    kind = take_together(function, given, directions, wrt, pushed.tangents, lowered.result_type, form.with_value)
-    return typed_as_called(call, function, name, lowered, kind)
+    return made.push(function, [function.params[number] for number in wrt], known=_known(function, wrt, tangents))
 
 
 def lowered_on_copies(
@@ -156,7 +195,19 @@ def _alike(text: str, own: Type, others: Sequence[Type]) -> str:
     return "1.0" if own == ONE else text
 
 
-def _known(kind: Type, tangent: Type) -> Const | None:
+def _known(
+    function: Function, wrt: Sequence[int], tangents: Sequence[tuple[Type, ...]]
+) -> dict[Param, list[Const | None]]:
+    """Return the tangents of numbers, one for each direction, that are known, or of which one is."""
+    params = function.params
+    return {
+        params[number]: [_known_tangent(params[number].type, each[number]) for each in tangents]
+        for number in wrt
+        if is_number(params[number].type)
+    }
+
+
+def _known_tangent(kind: Type, tangent: Type) -> Const | None:
     """Return a tangent of a number that is 0 or 1, if it is known: nothing is computed with it."""
     if isinstance(tangent, types.NoneType):
         return zero(kind)
@@ -267,6 +318,8 @@ def _converted(b: Builder, item: Operand, kind: Type, of: Operand) -> Operand:
         return zero(kind)
     if isinstance(item.type, types.NoneType) and has_shadow(kind):
         return b.call(np.zeros_like, of, type=kind)
+    if isinstance(kind, types.Array) and not is_a(item.type, kind) and isinstance(item.type, types.Array):
+        return b.copy(item)
     if isinstance(kind, types.Number) and isinstance(item.type, types.Number | types.Boolean) and item.type != kind:
         return b.call(cast_op(item.type, kind), item, type=kind)
     return item

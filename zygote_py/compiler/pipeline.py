@@ -55,6 +55,7 @@ from zygote_py.compiler.prepare import (
     typed_as_called,
     with_auxiliary,
     within,
+    write_in_numbers,
 )
 from zygote_py.compiler.request import PullbackInterface, Request, make_request, star_of
 from zygote_py.compiler.transforms import CheckedForm, GradientForm, PushForm, TraceForm
@@ -188,21 +189,27 @@ def compile_gradient(
 
 
 def derivative_of(
-    request: Request, argument_types: tuple[Type, ...], hidden: tuple[Capture, ...], lower: Lower | None = None
+    request: Request,
+    argument_types: tuple[Type, ...],
+    hidden: tuple[Capture, ...],
+    lower: Lower | None = None,
+    in_lanes: bool = True,
 ) -> tuple[JointResult, tuple[Capture, ...]]:
     """Return the function that is to be emitted for one signature, and its captured variables; see above.
 
-    `lower` lowers what is differentiated, where that is not `lower_of(request)`.
+    `lower` lowers what is differentiated, if not `lower_of(request)`. Without `in_lanes`, no value is several numbers.
     """
     form = request.form
     if form is None:
-        made = _joint(request, argument_types, lower or lower_of(request), True)
+        made = _joint(request, argument_types, lower or lower_of(request), True, in_lanes)
     else:
         made = _made(request, argument_types)
     hidden = _take_captured(made.joint, made.lowered, hidden)
     take_arguments(made.joint, (*argument_types, *_types_of(hidden)))
     if form is not None:
         give_whole(made.joint, made.lowered.result_type)
+    if not in_lanes:
+        write_in_numbers(made.joint)
     finish(made.joint)
     return made, hidden
 
@@ -244,7 +251,9 @@ def lower_of(request: Request) -> Lower:
     return derivative
 
 
-def _joint(request: Request, argument_types: tuple[Type, ...], lower: Lower, is_emitted: bool = False) -> JointResult:
+def _joint(
+    request: Request, argument_types: tuple[Type, ...], lower: Lower, is_emitted: bool = False, in_lanes: bool = False
+) -> JointResult:
     """Return the joint function of a request for one signature: of the arguments and all captured values."""
     given, wrt, lowered = lowered_primal(request, argument_types, lower)
     refuse_writes(lowered.function, given)
@@ -254,7 +263,7 @@ def _joint(request: Request, argument_types: tuple[Type, ...], lower: Lower, is_
     parts = checked_arguments(lowered.function, wrt)
     read = _read_leaves(lowered, wrt, parts)
     used = {} if request.has_aux else read  # auxiliary output may depend on the others
-    activity, adjoint, joint, mode = _by_mode(request, lowered, wrt, parts, is_emitted)
+    activity, adjoint, joint, mode = _by_mode(request, lowered, wrt, parts, is_emitted, in_lanes)
     flat = tuple(name for name, leaves in used.items() if not any(leaf in activity for leaf in leaves))
     unwrap_single = request.unwrap_single and not request.closure
     kinds = (*given, *_types_of(lowered.hidden))
@@ -274,6 +283,7 @@ def _by_mode(
     wrt: tuple[int, ...],
     parts: Mapping[Value, tuple[Instr, ...]],
     is_emitted: bool,
+    in_lanes: bool,
 ) -> tuple[Activity, Function, Function, tuple[str, str]]:
     """Return the active values, the adjoint, and the joint function; with mode="forward", the same function twice.
 
@@ -284,16 +294,18 @@ def _by_mode(
     """
     if request.mode == "forward":
         activity = activity_of(lowered, wrt)
-        made = forward_gradient(request, lowered, wrt)
+        made = forward_gradient(request, lowered, wrt, in_lanes)
         return activity, clone(made).function, made, ("forward", "as asked")
     is_open = is_emitted and request.mode == "auto" and may_go_forward(request, lowered, wrt)
     before = replace(lowered, function=clone(lowered.function).function) if is_open else None
     activity, adjoint, shadows = _differentiate(lowered, wrt, parts, ())
     unwrap_single = request.unwrap_single and not request.closure
     joint = join(adjoint, shadows, wrt, unwrap_single=unwrap_single, with_value=request.with_value)
-    if before is not None and records_values(joint) and is_regular(made := forward_gradient(request, before, wrt)):
-        few = "as there are few numbers to differentiate by, and reverse mode would keep values of each round"
-        return activity, adjoint, made, ("forward", few)
+    if before is not None and records_values(joint):
+        made = forward_gradient(request, before, wrt, in_lanes)
+        if is_regular(made):
+            few = "as there are few numbers to differentiate by, and reverse mode would keep values of each round"
+            return activity, adjoint, made, ("forward", few)
     return activity, adjoint, joint, ("reverse", "as asked" if request.mode == "reverse" else "whatever the inputs")
 
 

@@ -61,6 +61,7 @@ from zygote_py.ir import (
     Const,
     Function,
     Instr,
+    Lanes,
     Memory,
     Operand,
     Raise,
@@ -103,7 +104,8 @@ def lowered_primal(
     lowered = lower(taken)
     if lowered.has_derivatives:
         called = take_as_primal(lowered.function, is_pushed)  # rules are not called
-        lowered = replace(lowered, routines=(*called, *(each for each in lowered.routines if each not in called)))
+        others = (each for each in lowered.routines if each not in called and not _is_in_lanes(each))
+        lowered = replace(lowered, routines=(*called, *others))
     parameters = tuple(request.signature.parameters)[: len(given)]
     wrt = numbers_asked_for(request.wrt, request.closure, parameters, lowered, request.loc, request.captured_count)
     recursive = {routine for routine, others in cycles(lowered.routines).items() if others}
@@ -291,6 +293,7 @@ def take_as_primal(function: Function, is_pushed: bool = False) -> tuple[Routine
     Where it `is_pushed`, forward, the accumulations into whole arrays are left: the tangents accumulate alike. Custom
     rules are pushed by transposing their pullbacks.
     """
+    write_in_numbers(function)
     for routine in routines_behind(function):
         take_as_routines(routine.function)
     take_as_routines(function)
@@ -305,6 +308,18 @@ def take_as_primal(function: Function, is_pushed: bool = False) -> tuple[Routine
         make_canonical(each)
     find_effects(routines)
     return routines
+
+
+def _is_in_lanes(routine: Routine) -> bool:
+    return any(isinstance(getattr(param.type, "dtype", param.type), Lanes) for param in routine.function.params)
+
+
+def write_in_numbers(function: Function) -> None:
+    """Let a function, and the rules of what it calls, call derivatives that have no values of type `Lanes`."""
+    while lanes := [each for each in routines_behind(function) if each.in_numbers is not None]:
+        for routine in lanes:
+            assert routine.in_numbers is not None
+            routine.function, routine.in_numbers = routine.in_numbers(), None
 
 
 _MOST_INSTRUCTIONS = 5000  # of a function whose calls are written out to be analyzed
@@ -334,15 +349,25 @@ def within(call: DerivedCall, form: Any, request: Request) -> Request:
 
 
 def typed_as_called(
-    call: DerivedCall, function: Function, name: str, lowered: LoweredFunction, kind: Type | None = None
+    call: DerivedCall,
+    function: Function,
+    name: str,
+    lowered: LoweredFunction,
+    kind: Type | None = None,
+    in_numbers: Callable[[], Derived] | None = None,
 ) -> TypedFunction:
     """Clean up a derivative and return it as a typed function, which is called in another one.
 
     `kind` is the type of the result, if that is not what the function returns: of a dict, of which there are parts.
     """
-    tidy(function)
-    derived = Derived(function, len(call.argument_types), routines_of(function))
+    derived = as_derived(call, function, in_numbers)
     return typed_as_derived(call, derived, name, kind or result_of(function).type, lowered.hidden, lowered.frozen)
+
+
+def as_derived(call: DerivedCall, function: Function, in_numbers: Callable[[], Derived] | None = None) -> Derived:
+    """Clean up the IR of a derivative that is called in another function."""
+    tidy(function)
+    return Derived(function, len(call.argument_types), routines_of(function), in_numbers)
 
 
 @stage("simplification")

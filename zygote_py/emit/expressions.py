@@ -22,9 +22,23 @@ import numpy as np
 from numba import types
 
 from zygote_py.base import structures
-from zygote_py.emit.names import OF_THREADS, Module, called, dotted
 from zygote_py.emit.out_of_ssa import Variable
-from zygote_py.ir import Const, Instr, InternalError, Operand, Type, Undef, Value, components_of, names_of, ops
+from zygote_py.emit.syntax import containers
+from zygote_py.emit.syntax.names import OF_THREADS, Module, called, dotted
+from zygote_py.ir import (
+    Const,
+    Instr,
+    InternalError,
+    Lanes,
+    Operand,
+    Type,
+    Undef,
+    Value,
+    components_of,
+    names_of,
+    ops,
+    scalar_type,
+)
 
 # Operators whose operands Python casts to floats as a compiled `float` does.
 _CASTS_ITSELF = (ops.Family.ARITHMETIC, ops.Family.TRUE_DIVISION)
@@ -98,6 +112,10 @@ class Expressions:
                 return ast.Assign([self._subscript(slots, [key])], self.operand(slot))
             case ops.free_slot, (slots, key):
                 return ast.Delete([self._subscript(slots, [key])])
+            case ops.accumulate, (array, value, *index) if isinstance(value.type, Lanes):
+                before = self._lanes_at(array, index, value.type)
+                total = ast.BinOp(before, ast.Add(), self.operand(value))
+                return ast.Assign([self._subscript(array, index)], total)
             case ops.accumulate, (array, value, *index):
                 sign, value = self._signed(operator.add, value)
                 whole = not index and getattr(array.type, "ndim", 0) > 0
@@ -156,6 +174,8 @@ class Expressions:
             case ops.getitem, (whole, Const(value=int(number), type=types.Integer())) if hasattr(whole.type, "fields"):
                 self._note(whole.type)
                 return ast.Attribute(self.operand(whole), names_of(whole.type)[number])
+            case ops.getitem, (array, *index) if isinstance(instr.type, Lanes) and index:
+                return self._lanes_at(array, index, instr.type)
             case ((ops.getitem | operator.getitem), (array, *index)):
                 return self._subscript(array, index)
             case ops.select, (condition, then, orelse):
@@ -207,12 +227,12 @@ class Expressions:
             case ops.pop, (values,):
                 return ast.Call(ast.Attribute(self.operand(values), "pop"), [], [])
             case ops.taken, (value, Const(value=str(path))):
-                return _taken(self.operand(value), path, self.call)
+                return containers.taken(self.operand(value), path, self.call)
             case ops.new_records, (Const(value=dtype), *lengths):
                 named = ast.Name(self.module.value(dtype, "record_type"))
                 return self.call(np.zeros, ast.Tuple(list(map(self.operand, lengths))), named)
             case ops.given, (Const(value=template), *parts):
-                return _given(template, list(map(self.operand, parts)), self.call, self._construct)
+                return containers.given(template, list(map(self.operand, parts)), self.call, self._construct)
             case ops.slot_of, (slots, key):
                 return self._subscript(slots, [key])
             case ops.find_slot, (slots, key):
@@ -284,6 +304,12 @@ class Expressions:
         items = [self._index(item) for item in index]
         return ast.Subscript(self.operand(array), items[0] if len(items) == 1 else ast.Tuple(items))
 
+    def _lanes_at(self, array: Operand, index: list[Operand], kind: Lanes) -> ast.expr:
+        """Return the numbers at an index, which are those at the end of an array with one more axis."""
+        if not isinstance(array.type, types.Array):
+            return self._subscript(array, index)
+        return self.call(ops.lanes_at, self.operand(array), ast.Constant(kind.count), *map(self.operand, index))
+
     def _index(self, item: Operand) -> ast.expr:
         if not (isinstance(item, Instr) and item in self.inlined and item.op is builtins.slice):
             return self.operand(item)
@@ -305,6 +331,8 @@ class Expressions:
             raise InternalError(f"emit: a record cannot be of type {type}")
         transposed = type.layout == "F"
         lengths = shape[::-1] if transposed else shape
+        if isinstance(type.dtype, Lanes):
+            lengths = [*lengths, ast.Constant(type.dtype.count)]
         maker = self.module.callable(np.zeros) if op is ops.zeros else self.module.maker_of_arrays()
         made = called(maker, lengths[0] if len(lengths) == 1 else ast.Tuple(lengths), self._dtype(type.dtype))
         return ast.Attribute(made, "T") if transposed else made
@@ -335,7 +363,7 @@ class Expressions:
         return ast.Call(ast.Attribute(shown, "view"), [self._dtype(dtype)], [])
 
     def _dtype(self, type: Type) -> ast.expr:
-        attribute = "bool_" if type == types.boolean else str(type)
+        attribute = "bool_" if type == types.boolean else str(scalar_type(type))
         return ast.Attribute(name(self.module.alias("np")), attribute)
 
     def constant(self, value: object, type: Type) -> ast.expr:
@@ -343,6 +371,8 @@ class Expressions:
         if isinstance(type, types.Literal):
             type = type.literal_type
         match type:
+            case Lanes(dtype=of, count=count):
+                return self.call(ops.lanes, *(self.constant(value, of) for _ in range(count)))
             case types.Boolean():
                 return ast.Constant(bool(value))
             case types.Float() if isinstance(value, int | float | np.number):
@@ -403,7 +433,7 @@ class Expressions:
     def zero(self, type: Type) -> ast.expr:
         """Return a placeholder of this type, for a variable that is never read before it is assigned."""
         match type:
-            case types.Boolean() | types.Number():
+            case types.Boolean() | types.Number() | Lanes():
                 return self.constant(False if type == types.boolean else 0, type)
             case types.UnicodeType():
                 return ast.Constant("")
@@ -464,86 +494,3 @@ def _reordered(array: ast.expr, type: types.Array) -> ast.expr:
 
 def _is_number(type: Type) -> bool:
     return isinstance(type, types.Number)
-
-
-# --------------------------------------------------------------------- the border of a function: ir/ops/containers.py
-
-_Call = Callable[..., ast.expr]
-_Construct = Callable[[Any, list[ast.expr]], ast.expr]
-
-
-def _taken(value: ast.expr, path: str, call: _Call) -> ast.expr:
-    """Return the expression of a part of a value."""
-    return _follow(value, path.split(ops.SEPARATOR) if path else [], call, 0)
-
-
-def _follow(value: ast.expr, steps: Sequence[str], call: _Call, depth: int) -> ast.expr:
-    if not steps:
-        return value
-    step, *rest = steps
-    match step:
-        case "each" | "keys" | "values":
-            each = ast.Name(f"each_{depth}" if depth else "each")
-            over = ast.Call(ast.Attribute(value, "values"), [], []) if step == "values" else value
-            return ast.ListComp(_follow(each, rest, call, depth + 1), [ast.comprehension(each, over, [], 0)])
-        case "slots":
-            return call(ops.slots_by_order, value)
-        case "cell":
-            return call(np.array, ast.List([_follow(value, rest, call, depth)]))
-        case "rows":
-            return _follow(call(ops.array_of_record, value), rest, call, depth)
-        case "box":
-            return ast.List([_follow(value, rest, call, depth)])
-        case "copy":
-            return ast.Call(ast.Attribute(value, "copy"), [], [])
-        case _ if step.startswith("="):
-            return _follow(ast.Subscript(value, ast.Constant(step[1:])), rest, call, depth)
-        case _ if step.startswith(":"):
-            return _follow(ast.Attribute(value, step[1:]), rest, call, depth)
-        case _:
-            return _follow(ast.Subscript(value, ast.Constant(int(step))), rest, call, depth)
-
-
-def _given(template: Any, parts: Sequence[ast.expr], call: _Call, construct: _Construct) -> ast.expr:
-    """Return the expression of what a template makes of parts."""
-
-    def made(template: Any, parts: Sequence[ast.expr], depth: int) -> ast.expr:
-        kind, *rest = template
-        match kind:
-            case "part":
-                number: int = rest[0]
-                return parts[number]
-            case "tuple":
-                type_, *inner = rest
-                items: list[ast.expr] = [made(each, parts, depth) for each in inner]
-                return construct(type_, items)
-            case "list":
-                cls, inner, numbers = rest
-                held = [parts[number] for number in numbers]
-                if inner == ("part", 0):
-                    return held[0] if cls is list else call(cls, held[0])
-                names: list[ast.expr] = [ast.Name(f"part_{depth}_{number}") for number in range(len(held))]
-                listed = ast.ListComp(made(inner, names, depth + 1), [_loop(names, held, call)])
-                return listed if cls is list else call(cls, listed)
-            case "dict":
-                of_key, keys, of_value, values, slots = rest
-                held = [parts[number] for number in (*keys, *values)]
-                names = [ast.Name(f"part_{depth}_{number}") for number in range(len(held))]
-                over = _loop(names, held, call)
-                if slots:  # those that there are
-                    places: dict[int, ast.expr] = {n: ast.Name(f"slot_{depth}_{n}") for n in slots}
-                    over = _loop([*places.values()], [call(ops.slots_in_order, parts[n]) for n in places], call)
-                    of = [places[slots[0]]] * len(keys) + [places[slots[1]]] * len(values)
-                    names = [ast.Subscript(part, place) for part, place in zip(held, of, strict=True)]
-                both = made(of_key, names[: len(keys)], depth + 1), made(of_value, names[len(keys) :], depth + 1)
-                return ast.DictComp(*both, [over])
-            case _:
-                return ast.Constant(None)
-
-    return made(template, parts, 0)
-
-
-def _loop(names: list[ast.expr], over: list[ast.expr], call: _Call) -> ast.comprehension:
-    if len(names) == 1:
-        return ast.comprehension(names[0], over[0], [], 0)
-    return ast.comprehension(ast.Tuple(names), call(zip, *over), [], 0)

@@ -21,11 +21,11 @@ from zygote_py.emit import structure as regions
 from zygote_py.emit.expressions import Expressions
 from zygote_py.emit.inlining import Statements, choose_statements
 from zygote_py.emit.lower import For, If, Lowering, Place, Simple, Statement, While, assigned, inside
-from zygote_py.emit.names import Module
 from zygote_py.emit.out_of_ssa import Variables, assign_variables
 from zygote_py.emit.schedule import schedule
 from zygote_py.emit.sharing import hint_of, share_by_hint
 from zygote_py.emit.structure import ranges, structure
+from zygote_py.emit.syntax.names import Module
 from zygote_py.emit.tidy import tidy
 from zygote_py.ir import (
     Block,

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from zygote_py.base import Names, stage
-from zygote_py.emit.names import Module
 from zygote_py.emit.source import function_text
-from zygote_py.emit.standalone import Emitted
+from zygote_py.emit.syntax.names import Module
+from zygote_py.emit.syntax.standalone import Emitted
 from zygote_py.ir import Function, InternalError, is_identifier, routines_of
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops.helpers import HELPERS

@@ -7,6 +7,8 @@ The IR of a derivative is a function of whole arguments; a routine takes the num
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from zygote_py import numba_adapter
 from zygote_py.adjoints import name_apart
 from zygote_py.base import statements as st
@@ -33,11 +35,15 @@ from zygote_py.numba_adapter import DerivedCall
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Derived:
-    """The IR of a derivative: a parameter per argument and hidden value, and for a closure's captured variables."""
+    """The IR of a derivative: a parameter per argument and hidden value, and for a closure's captured variables.
+
+    If there are values of type `Lanes` in it, `in_numbers` makes the same derivative without them.
+    """
 
     function: Function
     argument_count: int
     routines: tuple[Routine, ...]
+    in_numbers: Callable[[], Derived] | None = None
 
 
 def typed_as_derived(

@@ -12,6 +12,7 @@ of a callable without a rule is passed through as an instruction.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 
 from zygote_py import numba_adapter
@@ -80,6 +81,8 @@ def lower(
 def lower_typed(typed: TypedFunction) -> LoweredFunction:
     """Return the IR of a typed function. The captured variables of a closure are its last parameter, after `hidden`."""
     if isinstance(known := typed.derived, Derived):
+        if known.in_numbers is not None:
+            known = known.in_numbers()
         return LoweredFunction(
             clone(known.function).function,
             known.argument_count,
@@ -101,6 +104,8 @@ def lower_typed(typed: TypedFunction) -> LoweredFunction:
                 routine.function = custom_calls.function_of(callee, program, _lowered_routine)
             elif isinstance(callee.derived, Derived):
                 routine.function = derived.function_of(callee, callee.derived)
+                if (made_again := callee.derived.in_numbers) is not None:
+                    routine.in_numbers = functools.partial(_in_numbers, callee, made_again)
                 frozen |= {capture.key: capture for capture in callee.frozen}
                 made |= dict.fromkeys(callee.derived.routines)
             else:
@@ -129,6 +134,10 @@ def lower_typed(typed: TypedFunction) -> LoweredFunction:
         tuple(made),
         has_derivatives=any(callee.derived is not None for callee in program.routines()),
     )
+
+
+def _in_numbers(callee: TypedFunction, make: Callable[[], Derived]) -> Function:
+    return derived.function_of(callee, make())
 
 
 def _lowered_routine(callee: TypedFunction, program: Program) -> tuple[Function, tuple[Capture, ...]]:

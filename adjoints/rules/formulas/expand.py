@@ -40,7 +40,7 @@ from zygote_py.adjoints.rules.formulas.terms import (
     parse,
     transposed,
 )
-from zygote_py.ir import Const, Instr, Operand, Special, Type, Value, ops
+from zygote_py.ir import Const, Instr, Operand, Special, Type, Value, ops, scalar_type
 
 Op = Callable[..., object]
 Emit = Callable[[Op, tuple[Operand, ...], Type], Value]
@@ -121,7 +121,7 @@ class _Expansion:
         return self._made[key]
 
     def cast(self, operand: Operand, type: Type) -> Operand:
-        if operand.type == type:
+        if scalar_type(operand.type) == type:
             return operand
         if isinstance(operand, Const):
             return constant(operand.value, type)

@@ -18,6 +18,7 @@ from numba import types
 from zygote_py.ir import ops
 from zygote_py.ir.building.builder import Builder, rewrite
 from zygote_py.ir.core import Const, Function, Instr, Operand, zero
+from zygote_py.ir.types import Lanes
 
 
 def write_out_guards(function: Function) -> bool:
@@ -31,6 +32,15 @@ def write_out_guards(function: Function) -> bool:
 def _write_out_guard(b: Builder, instr: Instr) -> None:
     if instr.op is ops.guarded:
         value, *factors = instr.args
+        if isinstance(value.type, Lanes):
+            count = value.type.count
+            spread = [
+                each if isinstance(each.type, Lanes) else b.call(ops.lanes, *(each,) * count, type=value.type)
+                for each in factors
+            ]
+            instr.op, instr.args = ops.guarded_lanes, (value, *spread)
+            b.add(instr)
+            return
         matters: Operand = Const(True, types.boolean)
         for number, factor in enumerate(factors):
             test = b.call(operator.ne, factor, zero(factor.type), type=types.boolean)

@@ -17,8 +17,7 @@ from numba import types
 from zygote_py.ir import ops
 from zygote_py.ir.building.builder import Builder, items_of, rewrite
 from zygote_py.ir.checks.debug import check_after
-from zygote_py.ir.core import Const, Function, Instr, Operand, Param, Phi, Routine, Type, Undef, Value
-from zygote_py.ir.errors import InternalError
+from zygote_py.ir.core import Const, Function, Instr, InternalError, Operand, Param, Phi, Routine, Type, Undef, Value
 from zygote_py.ir.passes.cleanup.dead_code import remove_dead_code
 from zygote_py.ir.types import components_of
 

@@ -68,7 +68,7 @@ from zygote_py.frontend.values import (
 from zygote_py.ir import Const, Foreign, Operand, Special, Type, components_of, copied_type, is_scalar, ops
 from zygote_py.ir.analysis import reach
 from zygote_py.ir.lazy_dataclass import dataclass
-from zygote_py.ir.ops import scipy as special
+from zygote_py.ir.special_functions import is_of_scipy, of_function, of_pointer
 
 ops.operation(numba.literal_unroll, numba.prange, safe_in_try=True)
 
@@ -89,7 +89,7 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> LoweredValue:
     if callee is None or isinstance(callee_type, types.NumberClass):
         callee = numba_adapter.object_of(callee_type)
     if isinstance(callee_type, types.ExternalFunctionPointer) and callable(callee):
-        callee = callee if special.of_pointer(callee) is not None else _foreign(callee)
+        callee = callee if of_pointer(callee) is not None else _foreign(callee)
     makes = numba_adapter.constructed_by(callee_type) is not None or numba_adapter.is_closure(type_)
     read = at.read_whole if makes or isinstance(callee_type, numba_adapter.CustomRuleType) else at.read
     args, arg_types = [read(arg) for arg in expression.args], expression.types
@@ -193,9 +193,9 @@ def _function_of(at: Emitter, method: Method) -> Callable[..., object]:
 
 def _of_scipy(callee: object, args: list[LoweredValue], arg_types: tuple[Type, ...], type_: Type) -> Special | None:
     """Return the function of SciPy that is called, by a pointer or by its name."""
-    found = special.of_pointer(callee)
-    if found is None and special.is_of_scipy(callee) and all(is_scalar(plain(arg.type)) for arg in args):
-        found = special.of_function(callee, tuple(map(plain, arg_types)), plain(type_))
+    found = of_pointer(callee)
+    if found is None and is_of_scipy(callee) and all(is_scalar(plain(arg.type)) for arg in args):
+        found = of_function(callee, tuple(map(plain, arg_types)), plain(type_))
     return found
 
 

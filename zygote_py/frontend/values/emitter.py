@@ -124,4 +124,5 @@ class Emitter(Builder):
             block = self.homes[named]
             block.instrs.insert(block.instrs.index(named) + 1, made)
             self._recast[key] = made
+            self.homes[made] = block
         return self._recast[key]

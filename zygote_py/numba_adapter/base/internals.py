@@ -108,6 +108,7 @@ def import_boxes() -> None:
 
 _LATER = {
     "RewriteArrayOfConsts": "numba.core.inline_closurecall",
+    "_array_copy": "numba.np.arrayobj",
     "_parse_shape": "numba.np.arrayobj",
     "CFunc": "numba.core.ccallback",
     "ListInstance": "numba.cpython.listobj",

@@ -7,6 +7,7 @@ from typing import Any
 
 from numba import types
 
+from zygote_py.ir import Lanes
 from zygote_py.numba_adapter.base import propagating_changes
 from zygote_py.numba_adapter.base.internals import (
     IRProcessing,
@@ -16,6 +17,7 @@ from zygote_py.numba_adapter.base.internals import (
     PassManager,
     ReconstructSSA,
     register_pass,
+    signature,
 )
 from zygote_py.numba_adapter.emitted.array_addition import AddArrays
 from zygote_py.numba_adapter.emitted.conditional_expressions import JoinBranches
@@ -76,15 +78,17 @@ class _Resolution:
         found = self._known.get(key)
         if found is None:
             native = native_call(func, tuple(args)) if is_emitted else None
-            signature = native.signature if native is not None else self._resolve(func, args, kws)
-            found = self._known[key] = func, signature  # the function stays alive, and so its identity
+            typed = native.signature if native is not None else self._resolve(func, args, kws)
+            found = self._known[key] = func, typed  # the function stays alive, and so its identity
         return found[1]
 
     def of_setitem(self, target: Any, index: Any, value: Any) -> Any:
         """Return the signature of `target[index] = value`."""
         key = target, index, value
         if key not in self._known:
-            self._known[key] = self._resolve_setitem(target, index, value)
+            is_of_lanes = type(value) is Lanes and isinstance(target, types.Array)
+            found = signature(types.none, target, index, value) if is_of_lanes else None
+            self._known[key] = found or self._resolve_setitem(target, index, value)
         return self._known[key]
 
 

@@ -14,6 +14,7 @@ import inspect
 import itertools
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FunctionType, MappingProxyType
@@ -104,7 +105,7 @@ class TypingContext(Same):
                     "def",
                 )
             try:
-                with _room_for_calls():
+                with _ROOM_FOR_CALLS:
                     typed = self.typer(self, *key)
             except DifferentiationError as error:
                 if not self.frozen:
@@ -189,15 +190,32 @@ _DEEPEST = 200  # of functions that call one another
 _FRAMES = 50  # of Python's, at most, that Numba needs to type a function within another
 
 
-@contextmanager
-def _room_for_calls() -> Iterator[None]:
-    """Let Python's calls nest as deeply as Numba needs it for the functions that call one another."""
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, _DEEPEST * _FRAMES + 2000))
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(limit)
+class _RoomForCalls:
+    """Within this, Python's calls nest as deeply as Numba needs it for the functions that call one another.
+
+    The last thread that leaves restores the limit that the first one found: it is that of all threads.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._entered = 0
+        self._before = 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._entered == 0:
+                self._before = sys.getrecursionlimit()
+                sys.setrecursionlimit(max(self._before, _DEEPEST * _FRAMES + 2000))
+            self._entered += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._entered -= 1
+            if self._entered == 0:
+                sys.setrecursionlimit(self._before)
+
+
+_ROOM_FOR_CALLS = _RoomForCalls()
 
 
 _sessions: list[TypingContext] = []  # those at work: one, under Numba's lock, but for sessions within sessions

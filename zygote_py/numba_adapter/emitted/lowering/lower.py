@@ -14,7 +14,7 @@ from typing import Any
 import llvmlite.ir as llvm
 from numba import types
 
-from zygote_py.ir import components_of
+from zygote_py.ir import Lanes, components_of
 from zygote_py.numba_adapter.base import internals
 from zygote_py.numba_adapter.base.internals import Lower, NativeLowering, eh, ir, register_pass
 from zygote_py.numba_adapter.emitted.lowering import record_lists
@@ -29,7 +29,13 @@ from zygote_py.numba_adapter.emitted.lowering.elements import (
     items_of,
     transposed,
 )
-from zygote_py.numba_adapter.emitted.lowering.native_calls import native_call
+from zygote_py.numba_adapter.emitted.lowering.lane_arithmetic import (
+    address_of_lanes,
+    lanes_of_result,
+    operate,
+    store_lanes,
+)
+from zygote_py.numba_adapter.emitted.lowering.native_calls import copy_of, native_call
 from zygote_py.numba_adapter.emitted.lowering.plain_calls import let_errors_pass
 from zygote_py.numba_adapter.emitted.lowering.ranges import RangeLoops
 from zygote_py.numba_adapter.emitted.lowering.record_lists import is_of_records
@@ -130,7 +136,9 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         if (addresses := addresses_of(self.function)) is not None:
             addresses.begin_statement()
         is_result = self._is_plain_result(inst)
-        is_element = isinstance(inst, ir.StaticSetItem) and self._is_element(inst.target, inst.index_var)
+        is_element = isinstance(inst, ir.StaticSetItem) and (
+            self._is_element(inst.target, inst.index_var) or type(self.typeof(inst.value.name)) is Lanes
+        )
         if not is_result and not is_element:
             super().lower_inst(inst)
             return
@@ -164,6 +172,8 @@ class EmittedLower(_Lower):  # type: ignore[misc]
             return self.lower_getitem(resty, expr, expr.value, expr.index_var, self.fndesc.calltypes[expr])
         if expr.op == "static_getitem" and isinstance(kind := self.typeof(expr.value.name), types.BaseTuple):
             return self._lower_item(resty, expr, kind)
+        if expr.op == "unary" and type(resty) is Lanes:
+            return operate(expr.fn, resty)(self.builder, [self.loadvar(expr.value.name)])
         if expr.op == "build_list" and is_of_records(self.context, resty):
             record_lists.define_destructor(self.context, self.module, resty)
         if expr.op == "getattr" and expr.attr == "T" and is_matrix(kind := self.typeof(expr.value.name)):
@@ -196,6 +206,12 @@ class EmittedLower(_Lower):  # type: ignore[misc]
     def lower_setitem(self, target_var: Any, index_var: Any, value_var: Any, signature: Any) -> Any:
         """Lower `target_var[index_var] = value_var`."""
         array, given = self.typeof(target_var.name), self.typeof(value_var.name)
+        if type(given) is Lanes:
+            fields = fields_of(self.context, self.builder, array, self.loadvar(target_var.name))
+            index = self.typeof(index_var.name), self.loadvar(index_var.name)
+            place = address_of_lanes(self.context, self.builder, array, fields, *index)
+            store_lanes(self.builder, given, self.loadvar(value_var.name), place)
+            return None
         is_scalar = isinstance(signature.args[2], types.Number | types.Boolean)
         if not (is_scalar and is_element(array, signature.args[1]) and signature.args[0] == array):
             return super().lower_setitem(target_var, index_var, value_var, signature)
@@ -233,6 +249,8 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         if not (expr.static_lhs is ir.UNDEFINED and expr.static_rhs is ir.UNDEFINED):
             return super().lower_binop(resty, expr, op)
         signature, context, builder = self.fndesc.calltypes[expr], self.context, self.builder
+        if (lanes := lanes_of_result(op, signature.args)) is not None:
+            return operate(op, lanes)(builder, [self.loadvar(each.name) for each in (expr.lhs, expr.rhs)])
         if op is operator.add and (items := self._joined(resty, expr)) is not None:
             whole = context.make_tuple(builder, resty, items)
             self.incref(resty, whole)
@@ -267,6 +285,10 @@ class EmittedLower(_Lower):  # type: ignore[misc]
             done, result = self._lower_change(str(fnty.typing_key), expr, signature)
             if done:
                 return result
+        if isinstance(fnty, types.BoundFunction) and fnty.typing_key == "array.copy":
+            typed = copy_of(signature.recvr)
+            if typed is not None and typed.signature.return_type == signature.return_type:
+                return typed.lower(self.context, self.builder, typed.signature, [self.loadvar(expr.func.name)])
         native = None if expr.kws or expr.vararg or expr.target else native_call(fnty, signature.args)
         if native is None or native.signature != signature:
             return super()._lower_call_normal(fnty, expr, signature)

@@ -19,6 +19,7 @@ from zygote_py.numba_adapter.base import internals
 from zygote_py.numba_adapter.base.internals import ConfigStack, cgutils, npydecl, signature
 from zygote_py.numba_adapter.emitted.lowering.addresses import addresses_of
 from zygote_py.numba_adapter.emitted.lowering.elements import SCALARS, array_of
+from zygote_py.numba_adapter.emitted.lowering.lane_arithmetic import lanes_of_result, operate
 
 _TOO_BIG = "array is too big; `arr.size * arr.dtype.itemsize` is larger than the maximum possible size."
 
@@ -33,7 +34,17 @@ class NativeCall:
 
 def native_call(function: Any, args: tuple[Any, ...]) -> NativeCall | None:
     """Return how a call is lowered here; None if it is Numba's."""
-    known = _KNOWN.get(function.typing_key) if type(function) is types.Function else None
+    if type(function) is not types.Function:
+        return None
+    key = function.typing_key
+    if (lanes := lanes_of_result(key, args)) is not None:
+        kinds = args
+
+        def lower(_context: Any, builder: Any, _sig: Any, values: Any) -> Any:
+            return operate(key, lanes)(builder, values)
+
+        return NativeCall(signature(lanes, *kinds), lower)
+    known = _KNOWN.get(key)
     return known(tuple(map(types.unliteral, args))) if known is not None else None
 
 
@@ -42,7 +53,7 @@ def _allocation(fill: bool) -> Callable[[tuple[Any, ...]], NativeCall | None]:
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         shapes = cgutils.unpack_tuple(builder, args[0]) if isinstance(sig.args[0], types.BaseTuple) else [args[0]]
-        return _allocated(context, builder, sig.return_type, shapes, fill)
+        return allocated(context, builder, sig.return_type, shapes, fill)
 
     def typed(args: tuple[Any, ...]) -> NativeCall | None:
         if not 1 <= len(args) <= 2 or not _is_shape(args[0]):
@@ -63,7 +74,7 @@ def _likeness(fill: bool) -> Callable[[tuple[Any, ...]], NativeCall | None]:
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         shape = context.data_model_manager[sig.args[0]].get(builder, args[0], "shape")
-        return _allocated(context, builder, sig.return_type, cgutils.unpack_tuple(builder, shape), fill)
+        return allocated(context, builder, sig.return_type, cgutils.unpack_tuple(builder, shape), fill)
 
     def typed(args: tuple[Any, ...]) -> NativeCall | None:
         if len(args) != 1 or type(args[0]) is not types.Array or type(args[0].dtype) not in SCALARS:
@@ -91,7 +102,20 @@ def _largest(comparison: str) -> Callable[[tuple[Any, ...]], NativeCall | None]:
     return typed
 
 
+def copy_of(array: Any) -> NativeCall | None:
+    """Return how a copy of an array of a type is made, `np.copy(a)`: by a function of its own, called once for each."""
+    if type(array) is not types.Array or type(array.dtype) not in SCALARS:
+        return None
+
+    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return called_apart(context, builder, f"copy {array}", internals._array_copy, sig, args)
+
+    made = array.copy(layout="F" if array.layout == "F" else "C", readonly=False)
+    return NativeCall(signature(made, array), lower)
+
+
 _KNOWN: dict[Any, Callable[[tuple[Any, ...]], NativeCall | None]] = {
+    np.copy: lambda args: copy_of(args[0]) if len(args) == 1 else None,
     np.empty: _allocation(fill=False),
     np.zeros: _allocation(fill=True),
     np.empty_like: _likeness(fill=False),
@@ -105,7 +129,7 @@ def _is_shape(given: Any) -> bool:
     return given == types.intp or (isinstance(given, types.UniTuple) and given.dtype == types.intp and given.count > 0)
 
 
-def _allocated(context: Any, builder: Any, kind: Any, shapes: list[Any], fill: bool) -> Any:
+def allocated(context: Any, builder: Any, kind: Any, shapes: list[Any], fill: bool) -> Any:
     """Return a new array, made by a function of its own. Its fields follow from the lengths, for LLVM to see."""
     word = context.get_value_type(types.intp)
     shape = types.UniTuple(types.intp, kind.ndim)
@@ -116,21 +140,21 @@ def _allocated(context: Any, builder: Any, kind: Any, shapes: list[Any], fill: b
         align = context.get_preferred_array_alignment(kind.dtype)
         meminfo = _memory(context, builder, lengths, itemsize, align, fill)
         data = context.nrt.meminfo_data(builder, meminfo)
-        return _array(context, builder, kind, lengths, meminfo, data)
+        return new_array(context, builder, kind, lengths, meminfo, data)
 
     name = f"{'zeros' if fill else 'empty'} {kind}"
     lengths = cgutils.pack_array(builder, shapes, ty=word)
     made = called_apart(context, builder, name, lower, signature(kind, shape), [lengths])
     model = context.data_model_manager[kind]
     meminfo, data = (model.get(builder, made, field) for field in ("meminfo", "data"))
-    found = _array(context, builder, kind, shapes, meminfo, data)
+    found = new_array(context, builder, kind, shapes, meminfo, data)
     addresses = addresses_of(builder.function)
     if addresses is not None and (place := addresses.find(made)) is not None:
         addresses.note(found, place)
     return found
 
 
-def _array(context: Any, builder: Any, kind: Any, shapes: list[Any], meminfo: Any, data: Any) -> Any:
+def new_array(context: Any, builder: Any, kind: Any, shapes: list[Any], meminfo: Any, data: Any) -> Any:
     """Return an array of some lengths in memory."""
     word = context.get_value_type(types.intp)
     itemsize = word(context.get_abi_sizeof(context.get_data_type(kind.dtype)))

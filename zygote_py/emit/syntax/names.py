@@ -20,8 +20,8 @@ import numpy as np
 from numba import types
 
 from zygote_py.base import Names, captured_type, is_captured_type, structures
-from zygote_py.emit.standalone import optional_imports, without_dataclasses
-from zygote_py.ir import C_TYPES, MODULE, Const, Foreign, Function, Instr, Operand, Routine, Special, ops
+from zygote_py.emit.syntax.standalone import optional_imports, without_dataclasses
+from zygote_py.ir import C_TYPES, MODULE, Const, Foreign, Function, Instr, Lanes, Operand, Routine, Special, ops
 from zygote_py.ir.ops import OWN, Op, helpers, is_method, module_of
 
 
@@ -59,6 +59,9 @@ class Module:
         for value in function.values():
             if isinstance(value, Instr) and not _has_syntax(value.op):
                 self.callable(value.op)
+            if isinstance(value.type, Lanes):
+                self.callable(ops.lanes)
+                self.callable(ops.lanes_at)
         for name in ("math", "np", "range", "len"):
             self._reserved(name)
         for name in _OF_POINTERS if self._used_pointers else ():

@@ -1,0 +1,69 @@
+"""Several numbers as one value, such as the tangents in several directions: one operation acts on all of them.
+
+    lanes(t_0, t_1, t_2)            their values as one: `np.array((t_0, t_1, t_2))` in plain Python
+    lane(t, 1)                      the second of them
+    lanes_at(ta, 3, i, j)           three numbers, at the end of an array with one more axis: `ta[i, j]`
+    guarded_lanes(t, u)             `t`, with 0 where `u` is 0: `ops.guarded`
+    interleaved(ta_0, ta_1)         one array with one more axis
+    lane_of_array(ta, 1)            one of them again, as a view
+
+An array of such values is an array of numbers whose last axis counts the lanes. In Numba they are one vector of LLVM's:
+`zygote_py.numba_adapter.target.lanes`. Arithmetic is that of plain Python's arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from zygote_py.ir.ops.helpers import fresh_helper, helper
+from zygote_py.ir.ops.table import Cost, operation
+
+
+@helper
+def lanes(*numbers: Any) -> Any:
+    """Return several numbers as one value."""
+    return np.array(numbers)
+
+
+@helper
+def lane(x: Any, number: int) -> Any:
+    """Return one of several numbers."""
+    return x[number]
+
+
+@helper
+def lanes_at(array: Any, count: int, *index: int) -> Any:
+    """Return the `count` numbers at an index."""
+    return array[index].copy()
+
+
+@helper
+def guarded_lanes(x: Any, *factors: Any) -> Any:
+    """Return numbers, with 0 in the place of those where all factors are 0."""
+    found = np.zeros_like(x)
+    for number in range(len(x)):
+        for each in factors:
+            if each[number] != 0:
+                found[number] = x[number]
+    return found
+
+
+@fresh_helper
+def interleaved(*arrays: Any) -> Any:
+    """Return arrays of the same shape as one array with one more axis, which may be the one that they are views of."""
+    found = np.empty(arrays[0].shape + (len(arrays),), arrays[0].dtype)  # noqa: RUF005 (Numba has no other way)
+    for number in range(len(arrays)):
+        found[..., number] = arrays[number]
+    return found
+
+
+@helper
+def lane_of_array(array: Any, number: int) -> Any:
+    """Return a view of one of the arrays that an array is made of."""
+    return array[..., number]
+
+
+operation(lanes, lane, guarded_lanes, cost=Cost.CHEAP)
+operation(lane_of_array, view=True)

@@ -1,0 +1,1 @@
+"""Parts of the text: names and imports, what stands alone, the parts of containers."""

@@ -1,0 +1,217 @@
+"""Several numbers as one vector of LLVM's, in emitted functions: the helpers of `zygote_py.ir.ops.lanes`.
+
+    ty = tx * w                     %ty = fmul <4 x double> %tx, %w_4
+    ta[i] = ty                      store <4 x double> %ty, ptr %element, align 8
+
+The arithmetic on them is in `zygote_py.numba_adapter.emitted.lowering.lane_arithmetic`. An array of such values is an
+array of numbers with one more axis, in which those of a value stand next to each other.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import llvmlite.ir as llvm
+from numba import types
+from numba.extending import intrinsic, register_model
+
+from zygote_py.ir import Lanes, ops
+from zygote_py.numba_adapter.base.internals import cgutils, impl_ret_borrowed, models, signature
+from zygote_py.numba_adapter.emitted.lowering.elements import Fields, array_of, fields_of
+from zygote_py.numba_adapter.emitted.lowering.lane_arithmetic import address_of_lanes, load_lanes, vector_type
+from zygote_py.numba_adapter.emitted.lowering.native_calls import allocated, called_apart, new_array
+
+_Star: Any = types.StarArgTuple
+
+
+@register_model(Lanes)
+class _Model(models.PrimitiveModel):
+    """A vector; in memory an array, which needs no other alignment than its numbers."""
+
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, vector_type(kind))  # type: ignore[no-untyped-call]
+        self._in_memory = llvm.ArrayType(self.be_type.element, kind.count)
+
+    def get_data_type(self) -> Any:
+        """Return LLVM's type of a value in memory."""
+        return self._in_memory
+
+    def as_data(self, builder: Any, value: Any) -> Any:
+        """Return a value in the form that it has in memory."""
+        found = llvm.Constant(self._in_memory, llvm.Undefined)
+        for place in range(self._in_memory.count):
+            found = builder.insert_value(found, builder.extract_element(value, _place(place)), place)
+        return found
+
+    def from_data(self, builder: Any, value: Any) -> Any:
+        """Return a value, given the form that it has in memory."""
+        found = llvm.Constant(self.be_type, llvm.Undefined)
+        for place in range(self._in_memory.count):
+            found = builder.insert_element(found, builder.extract_value(value, place), _place(place))
+        return found
+
+
+@intrinsic
+def _lanes(context: Any, *numbers: Any) -> Any:
+    kind = types.unliteral(numbers[0])
+    if not isinstance(kind, types.Float) or any(types.unliteral(each) != kind for each in numbers):
+        return None
+    made = Lanes(kind, len(numbers))
+
+    def lowered(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        value = llvm.Constant(vector_type(made), llvm.Undefined)
+        for place, number in enumerate(cgutils.unpack_tuple(builder, args[0])):
+            value = builder.insert_element(value, number, _place(place))
+        return value
+
+    return signature(made, _Star(numbers)), lowered
+
+
+@intrinsic(prefer_literal=True)
+def _lane(context: Any, x: Any, number: Any) -> Any:
+    def lowered(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return builder.extract_element(args[0], _place(number.literal_value))
+
+    is_known = isinstance(x, Lanes) and isinstance(number, types.IntegerLiteral)
+    return (signature(x.dtype, x, number), lowered) if is_known else None
+
+
+@intrinsic(prefer_literal=True)
+def _lanes_at(context: Any, array: Any, count: Any, *index: Any) -> Any:
+    if not isinstance(array, types.Array) or not isinstance(count, types.IntegerLiteral):
+        return None
+    kinds = tuple(map(types.unliteral, index))
+    if len(kinds) != array.ndim - 1 or not all(isinstance(each, types.Integer) for each in kinds):
+        return None
+    kind, star = Lanes(array.dtype, count.literal_value), _Star(kinds)
+
+    def lowered(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        given, _, index = args
+        place = address_of_lanes(context, builder, array, fields_of(context, builder, array, given), star, index)
+        return load_lanes(builder, kind, place)
+
+    return signature(kind, array, count, star), lowered
+
+
+@intrinsic
+def _guarded_lanes(context: Any, x: Any, *factors: Any) -> Any:
+    if not isinstance(x, Lanes) or any(each != x for each in factors):
+        return None
+
+    def lowered(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        nothing = llvm.Constant(vector_type(x), None)
+        matters = None
+        for each in cgutils.unpack_tuple(builder, args[1]):
+            own = builder.fcmp_unordered("!=", each, nothing)
+            matters = own if matters is None else builder.or_(matters, own)
+        return builder.select(matters, args[0], nothing)
+
+    return signature(x, x, _Star(factors)), lowered
+
+
+@intrinsic
+def _interleaved(context: Any, *arrays: Any) -> Any:
+    first = arrays[0]
+    if any(
+        not isinstance(each, types.Array) or (each.dtype, each.ndim) != (first.dtype, first.ndim) for each in arrays
+    ):
+        return None
+    made = types.Array(first.dtype, first.ndim + 1, "C")
+
+    def lowered(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        values = cgutils.unpack_tuple(builder, args[0], len(arrays))
+        sources = [fields_of(context, builder, first, each) for each in values]
+        word = context.get_value_type(types.intp)
+        lengths = [*sources[0].shape, word(len(sources))]
+        found = cgutils.alloca_once(builder, context.get_value_type(made))
+        with builder.if_else(_are_of_one(context, builder, first, sources)) as (one, several):
+            with one:
+                model = context.data_model_manager[first]
+                meminfo = model.get(builder, values[0], "meminfo")
+                whole = new_array(context, builder, made, lengths, meminfo, sources[0].data)
+                context.nrt.incref(builder, made, whole)
+                builder.store(whole, found)
+            with several:
+                whole = allocated(context, builder, made, lengths, False)
+                target = fields_of(context, builder, made, whole)
+                with cgutils.loop_nest(builder, sources[0].shape, word) as indices:
+                    for number, (kind, source) in enumerate(zip(arrays, sources, strict=True)):
+                        value = builder.load(element_at(context, builder, kind, source, indices))
+                        builder.store(value, element_at(context, builder, made, target, [*indices, word(number)]))
+                builder.store(whole, found)
+        return builder.load(found)
+
+    def apart(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return called_apart(context, builder, f"interleaved {arrays}", lowered, sig, args)
+
+    return signature(made, _Star(arrays)), apart
+
+
+def _are_of_one(context: Any, builder: Any, kind: Any, sources: list[Fields]) -> Any:
+    """Return whether arrays are all the views, in order, of an array in C order with one more axis."""
+    word = context.get_value_type(types.intp)
+    size = context.get_abi_sizeof(context.get_data_type(kind.dtype))
+    step = word(size * len(sources))
+    tests = []
+    for length, stride in zip(reversed(sources[0].shape), reversed(sources[0].strides), strict=True):
+        tests.append(builder.icmp_signed("==", stride, step))
+        step = builder.mul(step, length)
+    start = builder.ptrtoint(sources[0].data, word)
+    for number, each in enumerate(sources[1:], 1):
+        place = builder.add(start, word(size * number))
+        tests.append(builder.icmp_signed("==", builder.ptrtoint(each.data, word), place))
+        tests += [builder.icmp_signed("==", *both) for both in zip(each.strides, sources[0].strides, strict=True)]
+    return functools.reduce(builder.and_, tests)
+
+
+@intrinsic
+def _lane_of_array(context: Any, array: Any, number: Any) -> Any:
+    if not isinstance(array, types.Array):
+        return None
+    made = types.Array(array.dtype, array.ndim - 1, "A")
+
+    def lowered(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        source = fields_of(context, builder, array, args[0])
+        return impl_ret_borrowed(context, builder, made, _view(context, builder, made, args[0], array, source, args[1]))
+
+    return signature(made, array, types.intp), lowered
+
+
+def _view(context: Any, builder: Any, kind: Any, of: Any, of_kind: Any, source: Fields, number: Any) -> Any:
+    """Return the view of the elements whose last index is `number`; references are not counted."""
+    model = context.data_model_manager[of_kind]
+    word = context.get_value_type(types.intp)
+    lengths, strides = source.shape[:-1], source.strides[:-1]
+    nitems = functools.reduce(builder.mul, lengths, word(1))
+    fields = {
+        "meminfo": model.get(builder, of, "meminfo"),
+        "parent": model.get(builder, of, "parent"),
+        "nitems": nitems,
+        "itemsize": model.get(builder, of, "itemsize"),
+        "data": builder.gep(source.data, [number]),
+        "shape": cgutils.pack_array(builder, lengths, ty=word),
+        "strides": cgutils.pack_array(builder, strides, ty=word),
+    }
+    return array_of(context, builder, kind, fields)
+
+
+def element_at(context: Any, builder: Any, kind: Any, fields: Fields, indices: Any) -> Any:
+    """Return the address of an element, whose indices are not negative."""
+    return cgutils.get_item_pointer2(
+        context, builder, data=fields.data, shape=fields.shape, strides=fields.strides, layout=kind.layout, inds=indices
+    )
+
+
+def _place(number: int) -> Any:
+    return llvm.Constant(llvm.IntType(32), number)
+
+
+NATIVE: dict[Any, Any] = {
+    ops.lanes: _lanes,
+    ops.lane: _lane,
+    ops.lanes_at: _lanes_at,
+    ops.guarded_lanes: _guarded_lanes,
+    ops.interleaved: _interleaved,
+    ops.lane_of_array: _lane_of_array,
+}
