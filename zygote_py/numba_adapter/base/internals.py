@@ -107,6 +107,7 @@ def import_boxes() -> None:
 
 
 _LATER = {
+    "InlineClosureCallPass": "numba.core.inline_closurecall",
     "RewriteArrayOfConsts": "numba.core.inline_closurecall",
     "_array_copy": "numba.np.arrayobj",
     "_parse_shape": "numba.np.arrayobj",

@@ -14,6 +14,8 @@ SSA form, which knows the graph, tells the assignments apart.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from typing import Any
 
 from zygote_py.numba_adapter.base import IRPass
@@ -74,21 +76,20 @@ class _Interpreter(Interpreter):
 
     def _is_in_order(self, block: Any) -> bool:
         """Return whether the blocks after a block in the bytecode run only after it, and those before it do not."""
-        known = self.__dict__.setdefault("_in_order", {})
-        if block not in known:
-            graph = self.cfa.graph
-            dominators = graph.dominators()
-            after, pending = {block}, [block]
-            while pending:
-                new = [successor for successor, _ in graph.successors(pending.pop()) if successor not in after]
-                after.update(new)
-                pending += new
-            known[block] = all(
-                block in dominators[other] if other > block else other not in after
-                for other in dominators
-                if other != block
-            )
-        return bool(known[block])
+        if "_in_order" not in self.__dict__:
+            self._in_order = dict(_in_order(self.cfa.graph))
+        return self._in_order[block]
+
+
+def _in_order(graph: Any) -> Iterator[tuple[int, bool]]:
+    """Yield the blocks of a graph, and whether each dominates those that follow, from which nothing leads before it."""
+    dominators = graph.dominators()
+    common: set[int] | None = None  # the dominators of all blocks that follow
+    first: float = math.inf  # of those to which the blocks from here on lead
+    for block in sorted(dominators, reverse=True):
+        first = min((first, *(successor for successor, _ in graph.successors(block))))
+        yield block, (common is None or block in common) and first >= block
+        common = set(dominators[block]) if common is None else common & dominators[block]
 
 
 def _read(statement: Any) -> list[Any]:

@@ -22,6 +22,7 @@ from zygote_py.numba_adapter.base import (
     check_parameters,
     definition,
     definition_of,
+    internals,
     is_ambiguous,
     is_constant,
     is_ours,
@@ -47,6 +48,8 @@ from zygote_py.numba_adapter.base.internals import (
     errors,
     global_compiler_lock,
     ir,
+    postproc,
+    register_pass,
 )
 from zygote_py.numba_adapter.embedding.transforms import Form, as_callees, type_of_form
 from zygote_py.numba_adapter.linking import keep_writes, typed_only
@@ -223,7 +226,7 @@ class _TypeInference(compiler.CompilerBase):
     def define_pipelines(self) -> list[PassManager]:
         """Return Numba's passes with those of this package."""
         pipeline = PassManager("zygote_py")
-        ours: dict[type, type] = {TranslateByteCode: TranslateInOrder}
+        ours: dict[type, type] = {TranslateByteCode: TranslateInOrder, InlineClosureLikes: _InlineClosures}
         for step, description in compiler.DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
             for added in _BEFORE.get(step, ()):
                 pipeline.add_pass(*added)
@@ -243,6 +246,28 @@ class _TypeInference(compiler.CompilerBase):
         keep_writes()
         with typed_only(self.state.flags), propagating_changes(), quick_liveness():
             pipeline.run(self.state)
+
+
+class _InlineClosures(InlineClosureLikes):
+    """Numba's pass, which then looks for each variable in the scope of each block, where it is mostly the same one."""
+
+    _name = "zygote_py_InlineClosuresRead"
+
+    def run_pass(self, state: Any) -> bool:
+        """Inline the closures of `state`."""
+        func_ir = state.func_ir
+        replaced = state.parfor_diagnostics.replaced_fns
+        internals.InlineClosureCallPass(func_ir, state.flags.auto_parallel, replaced, True).run()
+        postproc.PostProcessor(func_ir).run()
+        variables = {var.name: var for _, each in statements(func_ir) for var in each.list_vars()}
+        for scope in {id(block.scope): block.scope for block in func_ir.blocks.values()}.values():
+            for name, var in variables.items():
+                if name not in scope.localvars:
+                    scope.localvars.define(name, var)
+        return True
+
+
+register_pass(mutates_CFG=True, analysis_only=False)(_InlineClosures)
 
 
 class _PruneTestsOfNone(IRPass):
