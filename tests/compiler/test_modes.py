@@ -100,6 +100,26 @@ def many(a, b, c, d, e, n):
     return x
 
 
+def in_two_precisions(a, b, c, d, e, n):
+    x = 1.0
+    for _ in range(n):
+        x = math.sin(np.float32(x * a + b)) * c + d * x * e
+    return x
+
+
+def of_numbers(count):
+    """A function of so many numbers."""
+    names = [f"p{k}" for k in range(count)]
+    total = " + ".join(f"{k + 1} * {name}" for k, name in enumerate(names))
+    scope = {"math": math}
+    exec(
+        f"def f({', '.join(names)}, n):\n"
+        f"    s = 0.0\n    for _ in range(n):\n        s = math.sin(s + {total})\n    return s",
+        scope,
+    )
+    return scope["f"]
+
+
 def sum_of_squares(x, n):
     total = 0.0
     for i in range(n):
@@ -128,11 +148,25 @@ def test_infinite_derivatives_are_not_hidden():
 def test_the_choice():
     assert not keeps(power, 1.5, 3)
     assert not keeps(predator, 1.0, 1.0, 1.0, 1.0, 3)
-    assert keeps(many, 1.0, 1.0, 1.0, 1.0, 1.0, 3)  # of more numbers reverse mode is taken
+    assert not keeps(many, 1.0, 1.0, 1.0, 1.0, 1.0, 3)
+    assert keeps(in_two_precisions, 1.0, 1.0, 1.0, 1.0, 1.0, 3)  # their tangents are not one value
+    assert not keeps(of_numbers(8), *[0.1] * 8, 3)
+    assert keeps(of_numbers(9), *[0.1] * 9, 3)  # of more numbers reverse mode is taken
     assert gradient(sum_of_squares).source(1.0, 3) == gradient(sum_of_squares, mode="reverse").source(1.0, 3)
     array = np.ones(4)
     assert gradient(writes, wrt="x")(2.0, array) == 3 * 2.0**2
     np.testing.assert_array_equal(array, [1.0, 2.0, 4.0, 8.0])  # as the function leaves it
+
+
+@pytest.mark.parametrize("count", [2, 8, 15, 16, 40])
+def test_many_numbers(count):
+    f, args = of_numbers(count), (*np.linspace(0.01, 0.02, count), 3)
+    wrt = tuple(range(count))
+    value, found = value_and_gradient(f, wrt=wrt, mode="forward")(*args)
+    assert value == f(*args)
+    step = 1e-6
+    sums = [f(args[0] + h, *args[1:]) for h in (step, -step)]
+    np.testing.assert_allclose(found, (sums[0] - sums[1]) / (2 * step) * np.arange(1, count + 1), rtol=1e-6)
 
 
 def test_it_can_be_differentiated_again_and_called_in_compiled_code():

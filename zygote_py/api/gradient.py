@@ -93,7 +93,7 @@ def gradient(
         these), which is returned but not differentiated.
     mode : {"auto", "forward", "reverse"}
         How the gradient is computed. "forward" carries a tangent for each input along with each value, and takes
-        functions of numbers alone. "auto" chooses it for functions of up to four numbers (one, if arrays depend on
+        functions of numbers alone. "auto" chooses it for functions of up to eight numbers (one, if arrays depend on
         them) whose reverse sweep would keep values of each round of a loop, and "reverse" for all others.
 
     Returns

@@ -29,7 +29,7 @@ from zygote_py.ir import (
     Builder,
     Const,
     Function,
-    Instr,
+    Lanes,
     Memory,
     Operand,
     Param,
@@ -42,6 +42,7 @@ from zygote_py.ir import (
 )
 
 MOST = 4  # numbers, of a function for which this mode is chosen
+MOST_IN_LANES = 8  # where the tangents in all directions are one value
 _MOST_WITH_ARRAYS = 1  # of a function with arrays that depend on them, of which each has a tangent in each direction
 
 
@@ -49,19 +50,11 @@ def may_go_forward(request: Request, lowered: LoweredFunction, wrt: Sequence[int
     """Return whether forward mode is possible, and not more expensive than a reverse mode that records values."""
     function = lowered.function
     count = len(_numbers(function, wrt))
-    if not 0 < count <= MOST or lowered.routines or _obstacle(request, lowered, wrt) is not None:
+    if not 0 < count <= MOST_IN_LANES or lowered.routines or _obstacle(request, lowered, wrt) is not None:
         return False
     if any(instr.op is ops.checkpointed for instr in function.instrs()):  # the user's own choice
         return False
     return count <= _MOST_WITH_ARRAYS or not any(has_shadow(value.type) for value in activity_of(lowered, wrt).values)
-
-
-def is_regular(made: Function) -> bool:
-    """Return whether a function in forward mode has no derivative that may be infinite.
-
-    Where one is, the modes differ: forward mode takes 0 for what a zero tangent is multiplied with.
-    """
-    return not any(instr.op is ops.guarded for instr in made.instrs())
 
 
 def records_values(joint: Function) -> bool:
@@ -70,6 +63,19 @@ def records_values(joint: Function) -> bool:
         instr.op is ops.stack or (instr.op is ops.record and not all(isinstance(each, Const) for each in instr.args))
         for instr in joint.instrs()
     )
+
+
+def cheaper_gradient(request: Request, lowered: LoweredFunction, wrt: Sequence[int], in_lanes: bool) -> Function | None:
+    """Return the function of the gradient in forward mode; None if a reverse mode that records values is cheaper.
+
+    None also for a derivative that may be infinite. There the modes differ: forward mode takes 0 for what a zero
+    tangent is multiplied with.
+    """
+    made = forward_gradient(request, lowered, wrt, in_lanes)
+    if any(instr.op is ops.guarded for instr in made.instrs()):
+        return None
+    is_in_lanes = any(isinstance(value.type, Lanes) for value in made.values())
+    return made if is_in_lanes or len(_numbers(lowered.function, wrt)) <= MOST else None
 
 
 def forward_gradient(request: Request, lowered: LoweredFunction, wrt: Sequence[int], in_lanes: bool) -> Function:
@@ -88,8 +94,7 @@ def forward_gradient(request: Request, lowered: LoweredFunction, wrt: Sequence[i
     function, numbers = (in_lanes and _pushed_in_lanes(lowered, wrt)) or _pushed(lowered, wrt)
     b, end = at_exit(function)
     (packed,) = end.args
-    assert isinstance(packed, Instr)
-    value, *tangents = packed.args
+    value, *tangents = b.unpack_all(packed, 1 + len(numbers))
     of = dict(zip(numbers, tangents, strict=True))
     params = [function.params[number] for number in wrt]
     gradients = [_as(b, of[param], param) if param in of else NONE for param in params]

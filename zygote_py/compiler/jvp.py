@@ -279,9 +279,9 @@ def take_together(
     function.params = [whole, changes, *rest]
     for block, end in function.returns():
         (packed,) = end.args
-        assert isinstance(packed, Instr)
         b = Builder(block)
-        value, *changes_of = packed.args
+        value, *found_in_all = b.unpack_all(packed, 1 + len(components_of(directions)))
+        changes_of: list[Operand] = [*found_in_all]
         if holds_container(result):
             changes_of, kinds = formed_tangents(b, result, value, changes_of)
             kind = types.Tuple((result, types.Tuple(kinds))) if with_value else types.Tuple(kinds)

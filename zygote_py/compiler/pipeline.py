@@ -36,8 +36,8 @@ from zygote_py.compiler.border import (
 )
 from zygote_py.compiler.forward import (
     activity_of,
+    cheaper_gradient,
     forward_gradient,
-    is_regular,
     may_go_forward,
     records_values,
 )
@@ -302,10 +302,10 @@ def _by_mode(
     unwrap_single = request.unwrap_single and not request.closure
     joint = join(adjoint, shadows, wrt, unwrap_single=unwrap_single, with_value=request.with_value)
     if before is not None and records_values(joint):
-        made = forward_gradient(request, before, wrt, in_lanes)
-        if is_regular(made):
+        cheaper = cheaper_gradient(request, before, wrt, in_lanes)
+        if cheaper is not None:
             few = "as there are few numbers to differentiate by, and reverse mode would keep values of each round"
-            return activity, adjoint, made, ("forward", few)
+            return activity, adjoint, cheaper, ("forward", few)
     return activity, adjoint, joint, ("reverse", "as asked" if request.mode == "reverse" else "whatever the inputs")
 
 
