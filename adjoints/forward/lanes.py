@@ -37,6 +37,7 @@ from zygote_py.ir import (
     Function,
     Instr,
     Lanes,
+    Memory,
     Operand,
     Param,
     Routine,
@@ -73,10 +74,12 @@ def push_in_lanes(
     parts = expose_leaves(primal, wrt)
     expose_results(primal)
     walk = Companions(routines, domain).add_to(primal, wrt, find_active(primal, wrt, parts), parts)
+    memory = Memory(primal)
     for block, end in primal.returns():
         (value,) = end.args
         (changes,) = walk.results(block, value)
         b = Builder(block)
+        changes = _copied(b, changes, memory)
         b.return_packed([value, *(domain.apart(b, changes, number) for number in range(count))])
     tangents: list[Operand] = []
     joined: dict[Value, Operand] = {}
@@ -223,6 +226,14 @@ class LaneTangents(Tangents):
                 raise NotInLanes
             case _:
                 return value
+
+
+def _copied(b: Builder, value: Operand, memory: Memory) -> Operand:
+    """Return the tangents of a result, with copies of those that are the caller's own, as it may write to them."""
+    if isinstance(value.type, types.BaseTuple):
+        return b.pack([_copied(b, item, memory) for item in b.items(value)], value.type)
+    is_given = isinstance(value.type, types.Array) and not isinstance(memory.root(value), Instr)
+    return b.call(np.copy, value, type=value.type, hint=getattr(value, "hint", "")) if is_given else value
 
 
 _array_of: Callable[..., Type] = types.Array

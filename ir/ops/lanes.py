@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from zygote_py.ir.ops.helpers import fresh_helper, helper
+from zygote_py.ir.ops.helpers import array_helper, helper
 from zygote_py.ir.ops.table import Cost, operation
 
 
@@ -50,7 +50,7 @@ def guarded_lanes(x: Any, *factors: Any) -> Any:
     return found
 
 
-@fresh_helper
+@array_helper(*((0, axis) for axis in range(8)))
 def interleaved(*arrays: Any) -> Any:
     """Return arrays of the same shape as one array with one more axis, which may be the one that they are views of."""
     found = np.empty(arrays[0].shape + (len(arrays),), arrays[0].dtype)  # noqa: RUF005 (Numba has no other way)

@@ -25,7 +25,7 @@ from zygote_py.ir.arrays.measures.sizes import Amount, Known, Sizes, exactly, pr
 from zygote_py.ir.core import Block, Function, Instr, Loc, Operand, Phi, Routine, Type, Value
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops.helpers import is_helper
-from zygote_py.ir.types import components_of
+from zygote_py.ir.types import Lanes, components_of
 
 _LISTS = (types.List, types.ListType, types.DictType)
 
@@ -104,6 +104,8 @@ class _Finder:
             self._call(instr, instr.op, root, loops)
         elif instr.op is ops.push:
             self._push(instr, loops)
+        elif instr.op is ops.interleaved:
+            return  # drivers give views of one array, which it is
         elif root is not None and isinstance(kind, types.Array) and (is_fresh(instr) or _is_made(instr)):
             size = product([exactly(bytes_of(kind.dtype)), self.sizes.elements(instr)])
             pieces = self.sizes.rounds(loops) if is_kept else exactly(1)
@@ -209,6 +211,8 @@ def bytes_of(kind: Type) -> int:
         return 1
     if isinstance(kind, types.Integer | types.Float | types.Complex):
         return int(getattr(kind, "bitwidth", 64)) // 8
+    if isinstance(kind, Lanes):
+        return kind.count * bytes_of(kind.dtype)
     if isinstance(kind, types.BaseTuple):
         return sum(-(-bytes_of(each) // 8) * 8 for each in components_of(kind))
     if isinstance(kind, types.Array):

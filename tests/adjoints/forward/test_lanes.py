@@ -225,6 +225,22 @@ def test_jacobian_of_a_vector():
     assert in_lanes(jacobian.source(X))
 
 
+def test_jacobian_of_parts_of_the_argument():
+    whole, (rest, products) = (
+        zg.jacobian(lambda x: x, mode="forward"),
+        zg.jacobian(lambda x: (x[1:], x[0] * x), mode="forward")(X),
+    )
+    np.testing.assert_array_equal(whole(X), np.eye(5))
+    np.testing.assert_array_equal(rest, np.eye(5)[1:])
+    np.testing.assert_allclose(products, X[0] * np.eye(5) + np.outer(X, np.eye(5)[0]))
+
+
+def test_the_plan_counts_all_lanes():
+    shown = str(zg.hessian(buffers).plan(X))
+    assert "e, line" in shown
+    assert "32 * x.shape[0] bytes = 160" in shown
+
+
 def test_jacobian_of_numbers_and_arrays():
     def f(x, r):
         s = 0.0
