@@ -84,26 +84,39 @@ def typed_pushforward(form: PushForm, call: DerivedCall) -> TypedFunction:
         result = lowered.result_type
         return take_together(pushed.function, given, directions, wrt, pushed.tangents, result, form.with_value)
 
-    @functools.cache  # as the function is changed
-    def in_numbers() -> Derived:
-        pushed = _in_numbers(lowered, wrt, tangents)
-        together(pushed)
-        return as_derived(call, pushed.function)
-
-    import os
-
-    if (
-        several and not os.environ.get("ZP_NOLANES") and not call.options.get("parallel")
-    ):  # for which Numba's own passes compile it
+    if several and not call.options.get("parallel"):  # for which Numba's own passes compile it
         in_lanes = _in_lanes(lowered, wrt, tangents)
         if in_lanes is not None:
-            return typed_as_called(call, in_lanes.function, name, lowered, together(in_lanes), in_numbers)
+            kind = together(in_lanes)
+            results = [end.args[0].type for _, end in in_lanes.function.returns()]
+
+            @functools.cache  # as the function is changed
+            def in_numbers() -> Derived:
+                pushed = _in_numbers(lowered, wrt, tangents)
+                together(pushed)
+                for (block, end), wanted in zip(pushed.function.returns(), results, strict=True):
+                    end.args = (_of_type(Builder(block), end.args[0], wanted),)
+                return as_derived(call, pushed.function)
+
+            return typed_as_called(call, in_lanes.function, name, lowered, kind, in_numbers)
     functions = (lowered.function, *(each.function for each in routines_of(lowered.function)))
     if several and _is_large(functions, may_repeat=form.again):
         refuse_draws(lowered.function)
         return call.written(_one_by_one(form, name, [types.Tuple(each) for each in tangents]), call.argument_types)
     pushed = _in_numbers(lowered, wrt, tangents)
     return typed_as_called(call, pushed.function, name, lowered, together(pushed))
+
+
+def _of_type(b: Builder, value: Operand, kind: Type) -> Operand:
+    """Return a value with arrays that are in any order where those of a type are."""
+    if isinstance(kind, types.BaseTuple):
+        items = zip(b.items(value), components_of(kind), strict=True)
+        return b.call(ops.pack, *(_of_type(b, item, each) for item, each in items), type=kind)
+    if not isinstance(kind, types.Array) or value.type == kind:
+        return value
+    nothing = Const(None, types.none)
+    every = b.call(slice, nothing, nothing, type=types.slice2_type)
+    return b.call(ops.getitem, value, *[every] * kind.ndim, type=kind)
 
 
 def _in_lanes(lowered: LoweredFunction, wrt: Sequence[int], tangents: Sequence[tuple[Type, ...]]) -> Pushed | None:

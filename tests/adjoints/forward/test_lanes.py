@@ -119,6 +119,20 @@ def calls(x):
     return s
 
 
+def a_list_that_is_stored_in(x):
+    kept = [x[0]]
+    for i in range(len(x)):
+        kept[0] = kept[0] * x[i]
+    return kept[0]
+
+
+def a_list_that_is_read(x):
+    s = 0.0
+    for value in [v * v for v in x]:
+        s += value * x[0]
+    return s
+
+
 def whole_arrays(x):
     return np.sum(np.cumsum(x) ** 2 * x) + np.sort(x)[1] * np.sum(np.where(x > 0.5, x**3, x[0]))
 
@@ -141,7 +155,19 @@ def with_a_custom_rule(x):
 
 @pytest.mark.parametrize(
     "f",
-    [branches, guarded, until_the_data_say_so, views, buffers, swapped, calls, whole_arrays, with_a_custom_rule],
+    [
+        branches,
+        guarded,
+        until_the_data_say_so,
+        views,
+        buffers,
+        swapped,
+        calls,
+        whole_arrays,
+        with_a_custom_rule,
+        a_list_that_is_stored_in,
+        a_list_that_is_read,
+    ],
     ids=lambda f: f.__name__,
 )
 def test_of_loops(f):
@@ -385,6 +411,48 @@ def test_indices_that_are_out_of_bounds_are_found():
     assert hessian(X, 3).shape == (5, 5)
     with pytest.raises(IndexError):
         hessian(X, 6)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("f", [a_list_that_is_stored_in, a_list_that_is_read], ids=lambda f: f.__name__)
+def test_lists_compiled(f):
+    assert in_lanes(check_hessian(f, X))
+
+
+@pytest.mark.compiled
+def test_parameters_with_the_names_of_helpers():
+    def f(x, lanes, lane, lanes_at):
+        s = 0.0
+        for i in range(len(x)):
+            s += np.sqrt(abs(x[i])) * x[0] * lanes * lanes + lane * lanes_at * s
+        return s
+
+    at = (X, 0.3, 0.2, 0.1)
+    assert "lanes_at_1" in check_hessian(f, *at)
+    found = zg.gradient(lambda lanes, lane, n: power_of_both(lanes, lane, n), wrt=(0, 1))(1.1, 0.9, 3)
+    np.testing.assert_allclose(found, (3 * 1.1**2 * 0.9**3, 3 * 1.1**3 * 0.9**2))
+
+
+def power_of_both(a, b, n):
+    r = 1.0
+    for _ in range(n):
+        r *= a * b
+    return r
+
+
+def test_hessians_of_functions_of_hessians():
+    def recurrence(x):
+        s = 0.0
+        for i in range(len(x)):
+            s += x[i] * x[0] * s + x[i]
+        return s
+
+    hessian = zg.hessian(recurrence)
+
+    def f(x):
+        return hessian(x)[0, 1] * x[0]
+
+    check_hessian(f, X[:3])
 
 
 def test_third_derivatives():

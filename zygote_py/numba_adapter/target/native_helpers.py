@@ -64,6 +64,8 @@ _NATIVE: dict[Any, Any] = {ops.span_of: _span_of, ops.overlap: _overlap, **lanes
 
 
 def native(function: Callable[..., object]) -> Any:
-    """Return what takes the place of a function of an emitted module; None if nothing does."""
-    known = next((each for each in _NATIVE if each.__name__ == function.__name__), None)
-    return _NATIVE[known] if known is not None and code_text(known) == code_text(function) else None
+    """Return what takes the place of a function of an emitted module, whatever its name there; None if nothing does."""
+    return _BY_TEXT.get(code_text(function))
+
+
+_BY_TEXT = {code_text(helper): made for helper, made in _NATIVE.items()}

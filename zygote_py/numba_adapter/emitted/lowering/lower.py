@@ -137,7 +137,8 @@ class EmittedLower(_Lower):  # type: ignore[misc]
             addresses.begin_statement()
         is_result = self._is_plain_result(inst)
         is_element = isinstance(inst, ir.StaticSetItem) and (
-            self._is_element(inst.target, inst.index_var) or type(self.typeof(inst.value.name)) is Lanes
+            self._is_element(inst.target, inst.index_var)
+            or (type(self.typeof(inst.value.name)) is Lanes and isinstance(self.typeof(inst.target.name), types.Array))
         )
         if not is_result and not is_element:
             super().lower_inst(inst)
@@ -206,7 +207,7 @@ class EmittedLower(_Lower):  # type: ignore[misc]
     def lower_setitem(self, target_var: Any, index_var: Any, value_var: Any, signature: Any) -> Any:
         """Lower `target_var[index_var] = value_var`."""
         array, given = self.typeof(target_var.name), self.typeof(value_var.name)
-        if type(given) is Lanes:
+        if type(given) is Lanes and isinstance(array, types.Array):
             fields = fields_of(self.context, self.builder, array, self.loadvar(target_var.name))
             index = self.typeof(index_var.name), self.loadvar(index_var.name)
             place = address_of_lanes(self.context, self.builder, array, fields, *index)
