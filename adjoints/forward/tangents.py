@@ -31,6 +31,7 @@ from zygote_py.ir import (
     Type,
     Value,
     components_of,
+    is_zero,
     ops,
     routines_of,
     with_components,
@@ -109,6 +110,8 @@ class Tangents(Domain):
             return
         changes = has_shadow(value.type) or (is_number(value.type) and value in walk.activity)
         tangent = walk.of(value, number) if changes else self.zero(element_of(whole.type))
+        if instr.op is ops.accumulate and is_zero(tangent):
+            return
         walk.make(instr.op, (walk.of(whole, number), tangent, *rest), types.none)
 
     def view(self, walk: Walk, instr: Instr, number: int) -> Operand:

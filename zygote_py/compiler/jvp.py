@@ -84,7 +84,9 @@ def typed_pushforward(form: PushForm, call: DerivedCall) -> TypedFunction:
         result = lowered.result_type
         return take_together(pushed.function, given, directions, wrt, pushed.tangents, result, form.with_value)
 
-    if several and not call.options.get("parallel"):  # for which Numba's own passes compile it
+    functions = (lowered.function, *(each.function for each in routines_of(lowered.function)))
+    is_parallel = bool(call.options.get("parallel"))  # Numba's own passes compile it
+    if several and not is_parallel and not _has_linear_algebra(functions):
         in_lanes = _in_lanes(lowered, wrt, tangents)
         if in_lanes is not None:
             kind = together(in_lanes)
@@ -99,7 +101,6 @@ def typed_pushforward(form: PushForm, call: DerivedCall) -> TypedFunction:
                 return as_derived(call, pushed.function)
 
             return typed_as_called(call, in_lanes.function, name, lowered, kind, in_numbers)
-    functions = (lowered.function, *(each.function for each in routines_of(lowered.function)))
     if several and _is_large(functions, may_repeat=form.again):
         refuse_draws(lowered.function)
         return call.written(_one_by_one(form, name, [types.Tuple(each) for each in tangents]), call.argument_types)
@@ -167,6 +168,11 @@ def refuse_draws(
                 raise refuse(message, instr.loc, hint)
 
 
+def _has_linear_algebra(functions: Sequence[Function]) -> bool:
+    instrs = (instr for each in functions for instr in each.instrs())
+    return any(str(getattr(instr.op, "__module__", "")).startswith("numpy.linalg") for instr in instrs)
+
+
 def _is_large(functions: Sequence[Function], *, may_repeat: bool) -> bool:
     """Return whether the tangents in several directions at once would take long to compile.
 
@@ -174,7 +180,7 @@ def _is_large(functions: Sequence[Function], *, may_repeat: bool) -> bool:
     latter are run once if they print or draw random numbers, unless they are run several times anyway.
     """
     instrs = [instr for each in functions for instr in each.instrs()]
-    if any(str(getattr(instr.op, "__module__", "")).startswith("numpy.linalg") for instr in instrs):
+    if _has_linear_algebra(functions):
         return True
     if len(instrs) <= _LARGE:
         return False

@@ -1,7 +1,7 @@
 """Fill a matrix column by column: the part of a driver that propagates directions through a function.
 
     for k_0 in range(0, x.size, 4):                             # four columns at once
-        u[k_0, 0] = 1.0; ...                                    # e_0, ... = u[:, 0], ...: unit vectors
+        u[k_0, 0] = 1.0; ...                                    # e_0, ...: u[:, 0], ..., unit vectors
         t_0, t_1, t_2, t_3 = pushforward(f)((x,), ((e_0,), (e_1,), (e_2,), (e_3,)))
         a[:, k_0] = t_0; ...
         u[k_0, 0] = 0.0; ...
@@ -25,7 +25,7 @@ import numpy as np
 from zygote_py.adjoints.analysis import rank_of
 from zygote_py.compiler import MOST_NUMBERS, WIDTH, Leaf, PushForm, Script, leaves
 from zygote_py.drivers.forms import SelectedParameter
-from zygote_py.ir import Type
+from zygote_py.ir import Type, ops
 
 
 class Side:
@@ -129,10 +129,10 @@ class Filling:
     def _directions_of(self, leaf: Leaf, count: int, dtype: str) -> None:
         """Write the tangents of an array in several directions, zeros: views of one array with one more axis."""
         self.script.add(f"e = np.zeros((*{leaf.text}.shape, {count}), {dtype})")
-        axes = ":, " * rank_of(leaf.type)
+        view = self.script.named(ops.lane_of_array, "lane_of_array")
         for lane in range(count):
-            view = f"e[{axes}{lane}]" if axes else f"e[{lane} : {lane + 1}].reshape(())"
-            self.script.add(f"e_{lane} = {view}")
+            text = f"{view}(e, {lane})" if rank_of(leaf.type) else f"e[{lane} : {lane + 1}].reshape(())"
+            self.script.add(f"e_{lane} = {text}")
 
     def _push(self, directions: Sequence[str], *, with_value: bool = False) -> list[str]:
         """Write the call of the pushforward."""
