@@ -74,13 +74,12 @@ def push_in_lanes(
     parts = expose_leaves(primal, wrt)
     expose_results(primal)
     walk = Companions(routines, domain).add_to(primal, wrt, find_active(primal, wrt, parts), parts)
+    found = {block: walk.results(block, end.args[0])[0] for block, end in primal.returns()}
     memory = Memory(primal)
     for block, end in primal.returns():
-        (value,) = end.args
-        (changes,) = walk.results(block, value)
         b = Builder(block)
-        changes = _copied(b, changes, memory)
-        b.return_packed([value, *(domain.apart(b, changes, number) for number in range(count))])
+        changes = _copied(b, found[block], memory)
+        b.return_packed([end.args[0], *(domain.apart(b, changes, number) for number in range(count))])
     tangents: list[Operand] = []
     joined: dict[Value, Operand] = {}
     with inserting(primal.entry) as b:
@@ -228,11 +227,16 @@ class LaneTangents(Tangents):
                 return value
 
 
-def _copied(b: Builder, value: Operand, memory: Memory) -> Operand:
-    """Return the tangents of a result, with copies of those that are the caller's own, as it may write to them."""
+def _copied(b: Builder, value: Operand, memory: Memory | None) -> Operand:
+    """Return the tangents of a result, with copies of those that are the caller's own, as it may write to them.
+
+    Without `memory`, these are all of them.
+    """
     if isinstance(value.type, types.BaseTuple):
-        return b.pack([_copied(b, item, memory) for item in b.items(value)], value.type)
-    is_given = isinstance(value.type, types.Array) and not isinstance(memory.root(value), Instr)
+        is_made = isinstance(value, Instr) and value.op is ops.pack
+        return b.pack([_copied(b, item, memory if is_made else None) for item in b.items(value)], value.type)
+    is_made = memory is not None and isinstance(memory.root(value), Instr)
+    is_given = isinstance(value.type, types.Array) and not is_made
     return b.call(np.copy, value, type=value.type, hint=getattr(value, "hint", "")) if is_given else value
 
 

@@ -261,6 +261,18 @@ def test_jacobian_of_parts_of_the_argument():
     np.testing.assert_allclose(products, X[0] * np.eye(5) + np.outer(X, np.eye(5)[0]))
 
 
+def test_jacobian_of_structures_that_are_returned():
+    (by_x, by_number), (number_by_x, number) = zg.jacobian(lambda pair: pair, mode="forward")((X, 3.0))
+    np.testing.assert_array_equal(by_x, np.eye(5))
+    assert not by_number.any()
+    assert not number_by_x.any()
+    assert number == 1.0
+    whole, (rest, first) = zg.jacobian(lambda x: (x, (x[1:], 2.0 * x[0])), mode="forward")(X)
+    np.testing.assert_array_equal(whole, np.eye(5))
+    np.testing.assert_array_equal(rest, np.eye(5)[1:])
+    np.testing.assert_array_equal(first, 2.0 * np.eye(5)[0])
+
+
 def test_the_plan_counts_all_lanes():
     shown = str(zg.hessian(buffers).plan(X))
     assert "e, line" in shown
