@@ -45,6 +45,7 @@ from zygote_py.ir import (
     Value,
     check_after,
     components_of,
+    cycles,
     inserting,
     ops,
     replace_uses,
@@ -70,6 +71,8 @@ def push_in_lanes(
 
     The function is changed. Raises NotInLanes, and leaves the function half done, if it is not one for this.
     """
+    if any(cycles(routines).values()):
+        raise NotInLanes  # recursive functions, which call each other by pointers that other processes read
     domain = LaneTangents(count)
     parts = expose_leaves(primal, wrt)
     expose_results(primal)

@@ -113,6 +113,8 @@ def _pushed(lowered: LoweredFunction, wrt: Sequence[int]) -> tuple[Function, lis
 
 def _pushed_in_lanes(lowered: LoweredFunction, wrt: Sequence[int]) -> tuple[Function, list[Param]] | None:
     function, numbers, known = _copied(lowered, wrt)
+    if len(numbers) < 2:
+        return None
     try:
         push_in_lanes(lowered.routines, function, numbers, len(numbers), known)
     except NotInLanes:

@@ -25,7 +25,7 @@ import numpy as np
 from zygote_py.adjoints.analysis import rank_of
 from zygote_py.compiler import MOST_NUMBERS, WIDTH, Leaf, PushForm, Script, leaves
 from zygote_py.drivers.forms import SelectedParameter
-from zygote_py.ir import Type, ops
+from zygote_py.ir import Type
 
 
 class Side:
@@ -129,10 +129,10 @@ class Filling:
     def _directions_of(self, leaf: Leaf, count: int, dtype: str) -> None:
         """Write the tangents of an array in several directions, zeros: views of one array with one more axis."""
         self.script.add(f"e = np.zeros((*{leaf.text}.shape, {count}), {dtype})")
-        view = self.script.named(ops.lane_of_array, "lane_of_array")
+        axes = ":, " * rank_of(leaf.type)
         for lane in range(count):
-            text = f"{view}(e, {lane})" if rank_of(leaf.type) else f"e[{lane} : {lane + 1}].reshape(())"
-            self.script.add(f"e_{lane} = {text}")
+            view = f"e[{axes}{lane}]" if axes else f"e[{lane} : {lane + 1}].reshape(())"
+            self.script.add(f"e_{lane} = {view}")
 
     def _push(self, directions: Sequence[str], *, with_value: bool = False) -> list[str]:
         """Write the call of the pushforward."""
