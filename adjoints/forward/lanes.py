@@ -5,7 +5,7 @@
 
 The pushforward takes and returns the tangents of each direction; they are put together where it begins and taken apart
 where it ends. That suits functions of loops over floats: `NotInLanes` is raised for others, such as those with products
-of matrices, lists, or complex numbers.
+of matrices, lists of arrays, or complex numbers.
 """
 
 from __future__ import annotations

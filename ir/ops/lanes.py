@@ -53,7 +53,7 @@ def guarded_lanes(x: Any, *factors: Any) -> Any:
 @array_helper(*((0, axis) for axis in range(8)))
 def interleaved(*arrays: Any) -> Any:
     """Return arrays of the same shape as one array with one more axis, which may be the one that they are views of."""
-    found = np.empty(arrays[0].shape + (len(arrays),), arrays[0].dtype)  # noqa: RUF005 (Numba has no other way)
+    found = np.empty((*arrays[0].shape, len(arrays)), arrays[0].dtype)
     for number in range(len(arrays)):
         found[..., number] = arrays[number]
     return found

@@ -65,6 +65,22 @@ def test_functions_that_call_one_another(process):
     check(process, program, [5.0, 6.0, 5.0], "x * x * even", "x * x * x * even", [6.0, 8.0, 6.0])
 
 
+def test_hessians_of_loops(process):
+    program = """
+        from zygote_py import hessian
+        def f(x):
+            s = 0.0
+            for i in range(len(x)):
+                s += x[i] ** 2 * x[0]
+            return s
+        dh = hessian(f)
+        show(dh, tuple(dh(np.ones(3)).ravel()))
+    """
+    expected = [6.0, 2.0, 2.0, 2.0, 2.0, 0.0, 2.0, 0.0, 2.0]
+    expect(process.run(program), COMPILED, expected)
+    expect(process.run(program), READ, expected)
+
+
 def test_recursions_of_higher_order_and_over_arrays(process):
     program = """
         from zygote_py import hessian, pullback

@@ -29,7 +29,6 @@ from zygote_py.ir import (
     Builder,
     Const,
     Function,
-    Lanes,
     Memory,
     Operand,
     Param,
@@ -71,11 +70,13 @@ def cheaper_gradient(request: Request, lowered: LoweredFunction, wrt: Sequence[i
     None also for a derivative that may be infinite. There the modes differ: forward mode takes 0 for what a zero
     tangent is multiplied with.
     """
-    made = forward_gradient(request, lowered, wrt, in_lanes)
-    if any(instr.op is ops.guarded for instr in made.instrs()):
+    pushed = _pushed_in_lanes(request, lowered, wrt) if in_lanes else None
+    if pushed is None and len(_numbers(lowered.function, wrt)) > MOST:
         return None
-    is_in_lanes = any(isinstance(value.type, Lanes) for value in made.values())
-    return made if is_in_lanes or len(_numbers(lowered.function, wrt)) <= MOST else None
+    function, numbers = pushed or _pushed(lowered, wrt)
+    if any(instr.op is ops.guarded for instr in function.instrs()):
+        return None
+    return _returning_gradient(request, function, numbers, wrt)
 
 
 def forward_gradient(request: Request, lowered: LoweredFunction, wrt: Sequence[int], in_lanes: bool) -> Function:
@@ -90,8 +91,12 @@ def forward_gradient(request: Request, lowered: LoweredFunction, wrt: Sequence[i
             request.loc,
             "use mode='auto', or `jacobian(f, mode='forward')`, which takes arrays",
         )
-    in_lanes = in_lanes and not request.options.get("parallel")  # for which Numba's own passes compile it
-    function, numbers = (in_lanes and _pushed_in_lanes(lowered, wrt)) or _pushed(lowered, wrt)
+    pushed = _pushed_in_lanes(request, lowered, wrt) if in_lanes else None
+    return _returning_gradient(request, *(pushed or _pushed(lowered, wrt)), wrt)
+
+
+def _returning_gradient(request: Request, function: Function, numbers: list[Param], wrt: Sequence[int]) -> Function:
+    """Let a pushforward in the directions of its numbers return the gradient."""
     b, end = at_exit(function)
     (packed,) = end.args
     value, *tangents = b.unpack_all(packed, 1 + len(numbers))
@@ -111,9 +116,12 @@ def _pushed(lowered: LoweredFunction, wrt: Sequence[int]) -> tuple[Function, lis
     return function, numbers
 
 
-def _pushed_in_lanes(lowered: LoweredFunction, wrt: Sequence[int]) -> tuple[Function, list[Param]] | None:
+def _pushed_in_lanes(
+    request: Request, lowered: LoweredFunction, wrt: Sequence[int]
+) -> tuple[Function, list[Param]] | None:
+    """Return the same with the tangents in all directions as one value; None if there is one, or it is not possible."""
     function, numbers, known = _copied(lowered, wrt)
-    if len(numbers) < 2:
+    if len(numbers) < 2 or request.options.get("parallel"):  # which Numba's own passes compile
         return None
     try:
         push_in_lanes(lowered.routines, function, numbers, len(numbers), known)
@@ -128,11 +136,10 @@ def _copied(
     """Return a copy of a function, its numbers, and the tangents of each in the directions of all of them."""
     function = clone(lowered.function).function
     numbers = [function.params[number] for number in _numbers(function, wrt)]
-    return (
-        function,
-        numbers,
-        {param: [one(param.type) if other is param else zero(param.type) for other in numbers] for param in numbers},
-    )
+    known: dict[Param, list[Const | None]] = {
+        param: [one(param.type) if other is param else zero(param.type) for other in numbers] for param in numbers
+    }
+    return function, numbers, known
 
 
 def activity_of(lowered: LoweredFunction, wrt: Sequence[int]) -> Activity:

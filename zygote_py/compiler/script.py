@@ -99,7 +99,7 @@ def parts(text: str, kind: Any) -> Iterator[tuple[str, Type]]:
 
 # The names that drivers use.
 _OWN = re.compile(
-    r"(a|args|back|count|dtype|dx|dy|e|found|g|i|j|k|row|s|same|sets|start|tangents|u|unions|v|value|y"
+    r"(a|args|back|count|dtype|dx|dy|e|found|g|i|j|k|row|s|same|sets|start|tangents|unions|v|value|y"
     r"|(component|[degkmnrtuv]|dy)_\d+|range|len|float|min|closure)_*"
 )
 

@@ -1,16 +1,16 @@
 """Fill a matrix column by column: the part of a driver that propagates directions through a function.
 
     for k_0 in range(0, x.size, 4):                             # four columns at once
-        u[k_0, 0] = 1.0; ...                                    # e_0, ...: u[:, 0], ..., unit vectors
+        u_0[k_0] = 1.0; ...                                     # the elements of e_0, ...: unit vectors
         t_0, t_1, t_2, t_3 = pushforward(f)((x,), ((e_0,), (e_1,), (e_2,), (e_3,)))
         a[:, k_0] = t_0; ...
-        u[k_0, 0] = 0.0; ...
+        u_0[k_0] = 0.0; ...
 
 The leaves of all arguments are the columns, and the leaves of the result are the rows. Up to `MOST_NUMBERS` scalar
 columns share one call; each array has a loop. Of a Hessian with a known band, columns that have no row in common are
 computed together (Curtis, Powell and Reid, "On the Estimation of Sparse Jacobian Matrices", 1974):
 
-    for k_0 in range(0, x.size, 3): e[k_0, 0] = 1.0; ...        # three groups of columns: every third
+    for k_0 in range(0, x.size, 3): e_0[k_0] = 1.0; ...         # three groups of columns: every third
     t_0, t_1, t_2 = pushforward(f)((x,), ((e_0,), (e_1,), (e_2,)))
     a[k_0, k_0] = t_0[k_0]; a[k_0 + 1, k_0] = t_0[k_0 + 1]; ...
 """
@@ -22,7 +22,6 @@ from contextlib import nullcontext
 
 import numpy as np
 
-from zygote_py.adjoints.analysis import rank_of
 from zygote_py.compiler import MOST_NUMBERS, WIDTH, Leaf, PushForm, Script, leaves
 from zygote_py.drivers.forms import SelectedParameter
 from zygote_py.ir import Type
@@ -114,25 +113,29 @@ class Filling:
         leaf, first = self.columns.leaves[place], self.columns.starts[place]
         lanes = range(WIDTH)
         dtype = script.named(dtype_of([leaf]), "dtype")
-        self._directions_of(leaf, WIDTH, dtype)
-        script.add("u = e" if leaf.is_vector else f"u = e.reshape((-1, {WIDTH}))")
+        self._add_directions(leaf, WIDTH, dtype)
+        script.add(*(f"u_{lane} = e_{lane}{'' if leaf.is_vector else '.reshape(-1)'}" for lane in lanes))
         with script.block(f"for k_0 in range(0, {leaf.size}, {WIDTH}):"):
             # at the end, the last one in several lanes
             script.add(*(f"k_{lane} = min(k_0 + {lane}, {leaf.size} - 1)" for lane in lanes[1:]))
-            script.add(*(f"u[k_{lane}, {lane}] = 1.0" for lane in lanes))
+            script.add(*(f"u_{lane}[k_{lane}] = 1.0" for lane in lanes))
             changes = self._push([self._direction({place: f"e_{lane}"}) for lane in lanes])
             found = [list(leaves(change, self.result)) for change in changes]
             for number in self._rows(place, rows):
                 self._put([each[number] for each in found], rows.starts[number], first)
-            script.add(*(f"u[k_{lane}, {lane}] = 0.0" for lane in lanes))
+            script.add(*(f"u_{lane}[k_{lane}] = 0.0" for lane in lanes))
 
-    def _directions_of(self, leaf: Leaf, count: int, dtype: str) -> None:
-        """Write the tangents of an array in several directions, zeros: views of one array with one more axis."""
-        self.script.add(f"e = np.zeros((*{leaf.text}.shape, {count}), {dtype})")
-        axes = ":, " * rank_of(leaf.type)
+    def _add_directions(self, leaf: Leaf, count: int, dtype: str) -> None:
+        """Write the tangents of an array in several directions, zeros.
+
+        Those of a vector are views of one matrix, which `ops.interleaved` takes as it is. For other arrays, which take
+        longer to compile than to copy, they are arrays of their own.
+        """
+        if leaf.is_vector:
+            self.script.add(f"e = np.zeros(({leaf.size}, {count}), {dtype})")
         for lane in range(count):
-            view = f"e[{axes}{lane}]" if axes else f"e[{lane} : {lane + 1}].reshape(())"
-            self.script.add(f"e_{lane} = {view}")
+            made = f"e[:, {lane}]" if leaf.is_vector else f"np.zeros({leaf.text}.shape, {dtype})"
+            self.script.add(f"e_{lane} = {made}")
 
     def _push(self, directions: Sequence[str], *, with_value: bool = False) -> list[str]:
         """Write the call of the pushforward."""
@@ -204,12 +207,12 @@ class SymmetricFilling(Filling):
         count = 2 * band + 1
         lanes = range(min(count, WIDTH))
         in_groups = count > WIDTH
-        self._directions_of(leaf, len(lanes), dtype)
+        self._add_directions(leaf, len(lanes), dtype)
         groups = script.block(f"for k_0 in range(0, min({count}, {leaf.size}), {WIDTH}):")
         columns = [f"for k in range({plus('k_0' if in_groups else 0, lane)}, {leaf.size}, {count}):" for lane in lanes]
         with groups if in_groups else nullcontext():
             for lane in lanes:
-                script.add(columns[lane], f"    e[k, {lane}] = 1.0")
+                script.add(columns[lane], f"    e_{lane}[k] = 1.0")
             changes = self._push([self._direction({place: f"e_{lane}"}) for lane in lanes])
             for lane, change in zip(lanes, changes, strict=True):
                 (found,) = leaves(change, self.result)
@@ -217,7 +220,7 @@ class SymmetricFilling(Filling):
                     self._put_in_band(found, leaf.size, band)
             if in_groups:
                 for lane in lanes:
-                    script.add(columns[lane], f"    e[k, {lane}] = 0.0")
+                    script.add(columns[lane], f"    e_{lane}[k] = 0.0")
 
     def _rows(self, place: int, rows: Side) -> range:
         return range(place, len(rows.leaves))

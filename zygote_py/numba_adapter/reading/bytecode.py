@@ -78,7 +78,7 @@ class _Interpreter(Interpreter):
         """Return whether the blocks after a block in the bytecode run only after it, and those before it do not."""
         if "_in_order" not in self.__dict__:
             self._in_order = dict(_in_order(self.cfa.graph))
-        return self._in_order[block]
+        return self._in_order.get(block, False)
 
 
 def _in_order(graph: Any) -> Iterator[tuple[int, bool]]:
