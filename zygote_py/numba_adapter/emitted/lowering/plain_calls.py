@@ -21,6 +21,7 @@ from zygote_py.numba_adapter.emitted.lowering.elements import has_one_form
 from zygote_py.numba_adapter.linking import entry_by_address, is_by_address, is_called_helper, type_by_address
 
 _OK, _NONE, _EXCEPTION, _STOP, _FIRST_OF_USER = 0, -2, -1, -3, 1
+_MOST_AT_A_PLACE = 8  # calls
 _PLACES = "_zygote_py_places"  # the attribute of an LLVM function: where results are written to, by type
 
 
@@ -89,9 +90,7 @@ def _call_function(
     addresses = addresses_of(builder.function)
     assert addresses is not None
     is_array = is_by_address(resty)
-    place = reserve(builder, kind) if is_array else places.get(kind)
-    if place is None:
-        place = places[kind] = cgutils.alloca_once(builder, kind)
+    place = reserve(builder, kind) if is_array else _place(builder, places, kind)
     may_be_none = isinstance(resty, types.Optional | types.NoneType)
     if may_be_none:
         builder.store(cgutils.get_null_value(kind), place)
@@ -109,6 +108,17 @@ def _call_function(
     if not has_one_form(self.context, resty):
         result = self.context.get_returned_value(builder, resty, result)
     return _Status(builder, code, may_be_none, error), result
+
+
+def _place(builder: Any, places: dict[Any, tuple[Any, int]], kind: Any) -> Any:
+    """Return where a result of a type is written to. Few calls share a place: whenever LLVM removes a use of one, it
+    goes through all others.
+    """
+    place, calls = places.get(kind, (None, 0))
+    if calls % _MOST_AT_A_PLACE == 0:
+        place = cgutils.alloca_once(builder, kind)
+    places[kind] = place, calls + 1
+    return place
 
 
 def _addresses_or_fields(conventions: Any, builder: Any, addresses: Addresses, kinds: Any, values: Any) -> list[Any]:
