@@ -293,7 +293,8 @@ class Block:
 class Function:
     """A function; `kind` is "function", "primal", "adjoint" or "joint", and an adjoint function refers to its `primal`.
 
-    `options` are the Numba options of the function it came from (`fastmath`, `error_model`, ...).
+    `options` are the Numba options of the function it came from (`fastmath`, `error_model`, ...). The loops with the
+    counters `independent` may run their iterations in any order, but for that in which they add up.
     """
 
     name: str
@@ -303,6 +304,7 @@ class Function:
     primal: Function | None = None
     loc: Loc | None = None
     options: Mapping[str, object] = field(default_factory=dict)
+    independent: frozenset[Phi] = frozenset()
 
     @property
     def entry(self) -> Block:

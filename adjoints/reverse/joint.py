@@ -54,6 +54,7 @@ from zygote_py.ir import (
     at_exit,
     check_after,
     clone,
+    counted,
     definitions,
     dominator_tree,
     effect,
@@ -244,6 +245,8 @@ class _Join:
             self._given(),
         )
         self.immediate = self.finder.find() if self.together else []
+        counts = [counted(each.loop, self.forward.function) for each in self.immediate]
+        self.joint.independent = frozenset(count.phi for count in counts if count is not None)
         for loop in self.nest.loops:
             loop.forget_values()  # the trip counts will add some
         loops = {each.loop for each in self.immediate}

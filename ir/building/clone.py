@@ -37,6 +37,7 @@ def clone(function: Function) -> Clone:
     for block, new in blocks.items():
         for phi, new_phi in zip(block.phis, new.phis, strict=True):
             new_phi.incoming = {blocks[pred]: operand for pred, operand in phi.incoming.items()}
-    copied = replace(function, params=params, blocks=list(blocks.values()))
+    independent = frozenset(each for old in function.independent if isinstance(each := values.get(old), Phi))
+    copied = replace(function, params=params, blocks=list(blocks.values()), independent=independent)
     map_operands(copied.blocks, lambda operand, _: values[operand] if isinstance(operand, Value) else operand)
     return Clone(copied, values, blocks)

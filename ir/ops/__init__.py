@@ -14,7 +14,18 @@ from zygote_py.ir.ops.containers import (
     slots_by_order,
     taken,
 )
-from zygote_py.ir.ops.lanes import guarded_lanes, interleaved, lane, lane_of_array, lanes, lanes_at
+from zygote_py.ir.ops.lanes import (
+    add_lanes,
+    add_to_slices,
+    copy_slices,
+    guarded_lanes,
+    interleaved,
+    lane,
+    lane_of_array,
+    lanes,
+    lanes_at,
+    select_lanes,
+)
 from zygote_py.ir.ops.primitives import (
     accumulate,
     check_lengths,
@@ -121,6 +132,8 @@ __all__ = [
     "Operation",
     "Role",
     "accumulate",
+    "add_lanes",
+    "add_to_slices",
     "array_of_record",
     "atomic_add",
     "atomic_max",
@@ -138,6 +151,7 @@ __all__ = [
     "contiguous",
     "copied",
     "copied_slots",
+    "copy_slices",
     "cube_root",
     "dim",
     "element_if",
@@ -191,6 +205,7 @@ __all__ = [
     "refuse",
     "release",
     "select",
+    "select_lanes",
     "set_slot",
     "setitem",
     "shared",

@@ -6,6 +6,10 @@
     guarded_lanes(t, u)             `t`, with 0 where `u` is 0: `ops.guarded`
     interleaved(ta_0, ta_1)         one array with one more axis
     lane_of_array(ta, 1)            one of them again, as a view
+    add_lanes(a, parts, 3)          a[i, j] += each of the numbers at parts[i, j]
+    copy_slices(b, a, 3, 0, i)      the rows i, i + 1 and i + 2 to the lanes of `b`
+    add_to_slices(a, b, 3, 0, i)    the lanes of `b` to these rows; `b` is zero then
+    select_lanes(c, t, 0.0)         `t if c else 0.0` for each of them
 
 An array of such values is an array of numbers whose last axis counts the lanes. In Numba they are one vector of LLVM's:
 `zygote_py.numba_adapter.target.lanes`. Arithmetic is that of plain Python's arrays.
@@ -18,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from zygote_py.ir.ops.helpers import array_helper, helper
-from zygote_py.ir.ops.table import Cost, operation
+from zygote_py.ir.ops.table import Cost, Effect, operation
 
 
 @helper
@@ -65,5 +69,33 @@ def lane_of_array(array: Any, number: int) -> Any:
     return array[..., number]
 
 
-operation(lanes, lane, guarded_lanes, cost=Cost.CHEAP)
+def add_lanes(array: Any, parts: Any, count: int) -> None:
+    """Add to each element of an array its parts, which are the `count` numbers at the same index of another."""
+    for number in range(count):
+        array += parts[..., number]
+
+
+def copy_slices(parts: Any, array: Any, count: int, axis: int, first: int) -> None:
+    """Copy `count` neighbouring slices of an array, one to each lane of another."""
+    for number in range(count):
+        parts[..., number] = np.moveaxis(array, axis, 0)[first + number]
+
+
+def add_to_slices(array: Any, parts: Any, count: int, axis: int, first: int) -> None:
+    """Add each lane to one of `count` neighbouring slices of an array, and set it to zero."""
+    for number in range(count):
+        np.moveaxis(array, axis, 0)[first + number] += parts[..., number]
+    parts[...] = 0
+
+
+@helper
+def select_lanes(condition: Any, then: Any, orelse: Any) -> Any:
+    """Return several numbers, each from one of two values."""
+    return np.where(condition, then, orelse)
+
+
+helper(add_lanes, Effect.WRITE)
+helper(copy_slices, Effect.WRITE)
+helper(add_to_slices, Effect.WRITE)
+operation(lanes, lane, guarded_lanes, select_lanes, cost=Cost.CHEAP)
 operation(lane_of_array, view=True)

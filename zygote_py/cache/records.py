@@ -163,7 +163,8 @@ class _OneModule:
         return Kernel(source, lowered.hidden, lowered.frozen, lambda: compiled.function, compiled)
 
     def described(self, compiled: compiler.Compiled) -> tuple[list[Emitted], object]:
-        return [compiled.emitted], None
+        emitted = compiled.emitted
+        return [emitted, *([] if emitted.compiled is None else [emitted.compiled])], None
 
     def restored(
         self,
@@ -174,7 +175,9 @@ class _OneModule:
         hidden: tuple[Capture, ...],
         frozen: tuple[Capture, ...],
     ) -> Kernel:
-        (emitted,) = modules
+        emitted, *compiled = modules
+        if compiled:
+            emitted = dataclasses.replace(emitted, compiled=compiled[0])
         return Kernel(emitted.source, hidden, frozen, lambda: loaded(emitted))
 
 

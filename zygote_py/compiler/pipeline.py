@@ -59,7 +59,7 @@ from zygote_py.compiler.prepare import (
 )
 from zygote_py.compiler.request import PullbackInterface, Request, make_request, star_of
 from zygote_py.compiler.transforms import CheckedForm, GradientForm, PushForm, TraceForm
-from zygote_py.emit import NJIT, Emitted, emit
+from zygote_py.emit import NJIT, Emitted, emit, emit_and_widen
 from zygote_py.frontend import LoweredFunction, lower, lower_typed
 from zygote_py.ir import (
     NONE,
@@ -176,7 +176,7 @@ def compile_gradient(
     made, hidden = derivative_of(request, argument_types, hidden)
     defaults = {} if hidden else request.defaults  # captured values follow the parameters
     notes = [f"{FLAT}: {name} (see docs/implicit.md)" for name in made.flat]
-    emitted = emit(made.joint, name=request.name, target=NJIT, options=request.options, defaults=defaults, notes=notes)
+    emitted = emit_and_widen(made.joint, request.name, request.options, defaults, notes)
     if form is None:
         return Compiled(made.lowered, made.activity, made.adjoint, emitted), hidden
 

@@ -9,6 +9,7 @@ decorator there. The same function always yields the same text.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from zygote_py.base import Names, stage
 from zygote_py.emit.source import function_text
@@ -17,6 +18,7 @@ from zygote_py.emit.syntax.standalone import Emitted
 from zygote_py.ir import Function, InternalError, is_identifier, routines_of
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops.helpers import HELPERS
+from zygote_py.ir.passes.lanes.iterations import iterations_in_lanes
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +137,24 @@ def emit(
         if (loc := routine.function.loc) is not None and loc.file in files
     )
     return Emitted("\n".join(parts) + "\n", name, dict(module.globals), of_rules)
+
+
+def emit_and_widen(
+    function: Function,
+    name: str,
+    options: Mapping[str, object],
+    defaults: Mapping[str, object],
+    notes: Sequence[str],
+) -> Emitted:
+    """Return a function as a module for Numba, whose text is that of the function as it is.
+
+    Where iterations are independent, Numba gets several at a time. The function is changed.
+    """
+    emitted = emit(function, name=name, target=NJIT, options=options, defaults=defaults, notes=notes)
+    if options.get("parallel"):
+        return emitted
+    functions = [function, *(routine.function for routine in routines_of(function))]
+    done = [iterations_in_lanes(each) for each in functions]
+    if not any(done):
+        return emitted
+    return replace(emitted, compiled=emit(function, name=name, target=NJIT, options=options, defaults=defaults))

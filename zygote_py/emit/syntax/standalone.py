@@ -29,12 +29,14 @@ class Emitted:
     """The `source` of a module that defines the function `name`, and the `globals` it needs besides its imports.
 
     Those functions in it that are named in `of_rules` are derived from functions of this package that rules call.
+    `compiled` is what Numba gets instead, if that is different: the same with several iterations at a time.
     """
 
     source: str
     name: str
     globals: Mapping[str, object]
     of_rules: frozenset[str] = frozenset()
+    compiled: Emitted | None = None
 
     @property
     def standalone(self) -> str:

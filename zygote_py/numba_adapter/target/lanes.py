@@ -19,7 +19,13 @@ from numba.extending import intrinsic, register_model
 from zygote_py.ir import Lanes, ops
 from zygote_py.numba_adapter.base.internals import cgutils, impl_ret_borrowed, models, signature
 from zygote_py.numba_adapter.emitted.lowering.elements import Fields, array_of, fields_of
-from zygote_py.numba_adapter.emitted.lowering.lane_arithmetic import address_of_lanes, load_lanes, vector_type
+from zygote_py.numba_adapter.emitted.lowering.lane_arithmetic import (
+    address_of_lanes,
+    load_lanes,
+    spread,
+    store_lanes,
+    vector_type,
+)
 from zygote_py.numba_adapter.emitted.lowering.native_calls import allocated, called_apart, new_array
 
 _Star: Any = types.StarArgTuple
@@ -55,7 +61,7 @@ class _Model(models.PrimitiveModel):
 @intrinsic
 def _lanes(context: Any, *numbers: Any) -> Any:
     kind = types.unliteral(numbers[0])
-    if not isinstance(kind, types.Float) or any(types.unliteral(each) != kind for each in numbers):
+    if not isinstance(kind, types.Float | types.Boolean) or any(types.unliteral(each) != kind for each in numbers):
         return None
     made = Lanes(kind, len(numbers))
 
@@ -166,6 +172,100 @@ def _are_of_one(context: Any, builder: Any, kind: Any, sources: list[Fields]) ->
 
 
 @intrinsic
+def _select_lanes(context: Any, condition: Any, then: Any, orelse: Any) -> Any:
+    kind = next((each for each in (then, orelse) if type(each) is Lanes), None)
+    if type(condition) is not Lanes or any(
+        each not in (kind, then if kind is None else kind.dtype) for each in (then, orelse)
+    ):
+        return None
+    made = Lanes(then, condition.count) if kind is None else kind
+
+    def lowered(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return builder.select(args[0], *(spread(builder, made, each) for each in args[1:]))
+
+    return signature(made, condition, then, orelse), lowered
+
+
+@intrinsic(prefer_literal=True)
+def _add_lanes(context: Any, array: Any, parts: Any, count: Any) -> Any:
+    if not all(isinstance(each, types.Array) for each in (array, parts)) or not isinstance(count, types.IntegerLiteral):
+        return None
+    several = Lanes(parts.dtype, count.literal_value)
+
+    def lowered(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        target, source = (fields_of(context, builder, *both) for both in zip((array, parts), args, strict=True))
+        word = context.get_value_type(types.intp)
+        with cgutils.loop_nest(builder, source.shape[:-1], word) as indices:
+            place = element_at(context, builder, parts, source, [*indices, word(0)])
+            value = load_lanes(builder, several, place)
+            at = element_at(context, builder, array, target, indices)
+            total = builder.load(at)
+            for number in range(several.count):
+                total = builder.fadd(total, builder.extract_element(value, _place(number)))
+            builder.store(total, at)
+        return context.get_dummy_value()
+
+    def apart(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        name, kinds = f"add lanes {array} {several}", signature(types.none, array, parts)
+        return called_apart(context, builder, name, lowered, kinds, args[:2])
+
+    return signature(types.none, array, parts, count), apart
+
+
+def _of_slices(is_sum: bool) -> Any:
+    """Return the intrinsic of `add_to_slices`, or of `copy_slices`."""
+
+    def typed(context: Any, first: Any, second: Any, count: Any, axis: Any, start: Any) -> Any:
+        array, parts = (first, second) if is_sum else (second, first)
+        if not all(isinstance(each, types.Array) for each in (array, parts)) or parts.layout != "C":
+            return None
+        if not all(isinstance(each, types.IntegerLiteral) for each in (count, axis)):
+            return None
+        several, along = Lanes(parts.dtype, count.literal_value), axis.literal_value
+
+        def lowered(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            *both, start = args
+            given, made = both if is_sum else both[::-1]
+            target, source = fields_of(context, builder, array, given), fields_of(context, builder, parts, made)
+            word = context.get_value_type(types.intp)
+            behind = builder.add(start, word(several.count))
+            exists = builder.icmp_signed("<=", behind, target.shape[along])  # else, the function does not access it
+            with builder.if_then(exists), cgutils.loop_nest(builder, source.shape[:-1], word) as indices:
+                place = element_at(context, builder, parts, source, [*indices, word(0)])
+                at = [
+                    element_at(
+                        context,
+                        builder,
+                        array,
+                        target,
+                        [*indices[:along], builder.add(start, word(number)), *indices[along:]],
+                    )
+                    for number in range(several.count)
+                ]
+                if is_sum:
+                    value = load_lanes(builder, several, place)
+                    for number, each in enumerate(at):
+                        term = builder.extract_element(value, _place(number))
+                        builder.store(builder.fadd(builder.load(each), term), each)
+                    value = llvm.Constant(vector_type(several), None)
+                else:
+                    value = llvm.Constant(vector_type(several), llvm.Undefined)
+                    for number, each in enumerate(at):
+                        value = builder.insert_element(value, builder.load(each), _place(number))
+                store_lanes(builder, several, value, place)
+            return context.get_dummy_value()
+
+        def apart(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            name = f"{'add' if is_sum else 'copy'} slices {array} {several} {along}"
+            kinds = signature(types.none, first, second, types.intp)
+            return called_apart(context, builder, name, lowered, kinds, [args[0], args[1], args[4]])
+
+        return signature(types.none, first, second, count, axis, types.intp), apart
+
+    return intrinsic(prefer_literal=True)(typed)
+
+
+@intrinsic
 def _lane_of_array(context: Any, array: Any, number: Any) -> Any:
     if not isinstance(array, types.Array):
         return None
@@ -214,4 +314,8 @@ NATIVE: dict[Any, Any] = {
     ops.guarded_lanes: _guarded_lanes,
     ops.interleaved: _interleaved,
     ops.lane_of_array: _lane_of_array,
+    ops.add_lanes: _add_lanes,
+    ops.select_lanes: _select_lanes,
+    ops.copy_slices: _of_slices(False),
+    ops.add_to_slices: _of_slices(True),
 }

@@ -31,6 +31,7 @@ from zygote_py.numba_adapter.emitted.lowering.elements import (
 )
 from zygote_py.numba_adapter.emitted.lowering.lane_arithmetic import (
     address_of_lanes,
+    is_zero_in_any,
     lanes_of_result,
     operate,
     store_lanes,
@@ -174,7 +175,7 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         if expr.op == "static_getitem" and isinstance(kind := self.typeof(expr.value.name), types.BaseTuple):
             return self._lower_item(resty, expr, kind)
         if expr.op == "unary" and type(resty) is Lanes:
-            return operate(expr.fn, resty)(self.builder, [self.loadvar(expr.value.name)])
+            return operate(expr.fn, [resty])(self.builder, [self.loadvar(expr.value.name)])
         if expr.op == "build_list" and is_of_records(self.context, resty):
             record_lists.define_destructor(self.context, self.module, resty)
         if expr.op == "getattr" and expr.attr == "T" and is_matrix(kind := self.typeof(expr.value.name)):
@@ -250,8 +251,12 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         if not (expr.static_lhs is ir.UNDEFINED and expr.static_rhs is ir.UNDEFINED):
             return super().lower_binop(resty, expr, op)
         signature, context, builder = self.fndesc.calltypes[expr], self.context, self.builder
-        if (lanes := lanes_of_result(op, signature.args)) is not None:
-            return operate(op, lanes)(builder, [self.loadvar(each.name) for each in (expr.lhs, expr.rhs)])
+        if (several := lanes_of_result(op, signature.args)) is not None:
+            if op is operator.truediv:
+                divisor = self.loadvar(expr.rhs.name)
+                with internals.cgutils.if_unlikely(builder, is_zero_in_any(builder, several, divisor)):
+                    context.error_model.fp_zero_division(builder, ("division by zero",), self.loc)
+            return operate(op, signature.args)(builder, [self.loadvar(each.name) for each in (expr.lhs, expr.rhs)])
         if op is operator.add and (items := self._joined(resty, expr)) is not None:
             whole = context.make_tuple(builder, resty, items)
             self.incref(resty, whole)

@@ -41,7 +41,7 @@ def native_call(function: Any, args: tuple[Any, ...]) -> NativeCall | None:
         kinds = args
 
         def lower(_context: Any, builder: Any, _sig: Any, values: Any) -> Any:
-            return operate(key, lanes)(builder, values)
+            return operate(key, kinds)(builder, values)
 
         return NativeCall(signature(lanes, *kinds), lower)
     known = _KNOWN.get(key)

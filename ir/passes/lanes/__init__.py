@@ -1,0 +1,1 @@
+"""Loops of independent iterations, several iterations at a time."""

@@ -1,0 +1,342 @@
+"""What differs between neighbouring iterations of a loop, and what is the same in all of them.
+
+    for i in range(n):                  UNIT        i, and what differs from it by the same number in all iterations
+        for j in range(d):              UNIFORM     j, d, w[j]
+            t = x[i, j] * w[j]          LANES       x[i, j], t: floats and booleans
+            s += t                      EACH        integers that are neither
+
+An array that the function makes for the loop alone is private to an iteration. It has an element for each lane if it
+differs between iterations, as what is stored in it does. To other arrays the iterations may only add.
+"""
+
+from __future__ import annotations
+
+import enum
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from zygote_py.ir import ops
+from zygote_py.ir.analysis.effects import effect
+from zygote_py.ir.analysis.loops import CountedLoop, Loop, LoopNest
+from zygote_py.ir.core import Branch, Const, Function, Instr, Operand, Phi, Raise, Routine, Type, Undef, Value
+from zygote_py.ir.lazy_dataclass import dataclass
+from zygote_py.ir.ops import Effect, Role
+from zygote_py.ir.walks import uses
+
+
+class Kind(enum.IntEnum):
+    """How the values of neighbouring iterations are related."""
+
+    UNIFORM = 0
+    UNIT = 1
+    LANES = 2
+    EACH = 3
+
+
+class Unfit(Exception):
+    """The iterations of a loop do not run side by side."""
+
+
+@dataclass(eq=False)
+class Sum:
+    """A number that the iterations add to: its phis, its additions, and whether any order of them will do."""
+
+    phi: Phi
+    members: dict[Phi | Instr, None]
+    in_order: bool
+
+
+_MAKERS = (ops.record, ops.zeros, np.zeros_like, np.empty_like)
+_STORES = (ops.setitem, ops.initialize)
+_ADDS = (operator.add, operator.sub)
+
+
+class Varying:
+    """The kinds of the values of a loop, its private arrays, and its sums. Raises Unfit for a loop not for lanes."""
+
+    def __init__(self, function: Function, nest: LoopNest, loop: Loop, count: CountedLoop) -> None:
+        self.loop, self.count = loop, count
+        self._uses = uses(function)
+        self._depths = {instr: nest.depth(block) for block in loop.order for instr in block.instrs}
+        self._any_order = _may_reorder(function)
+        self.kinds: dict[Value, Kind] = dict.fromkeys(loop.values, Kind.UNIFORM)
+        self.kinds[count.phi] = Kind.UNIT
+        self.arrays = self._arrays()
+        self.private = {array: None for array in self.arrays if self._is_private(array)}
+        self.lanes: dict[Value, None] = {}  # the private arrays that differ
+        self.added: dict[Value, list[Instr]] = {}  # other arrays, with what adds to them
+        self.sums = [self._sum(phi) for phi in loop.header.phis if phi is not count.phi]
+        self._summed = {member for each in self.sums for member in each.members}
+        while self._changes():
+            pass
+        self._check()
+
+    def kind(self, operand: Operand) -> Kind:
+        """Return the kind of an operand."""
+        return self.kinds.get(operand, Kind.UNIFORM) if isinstance(operand, Value) else Kind.UNIFORM
+
+    def is_uniform(self, operands: Iterable[Operand]) -> bool:
+        """Return whether all operands are the same in all iterations, and no private arrays that differ."""
+        return all(self.kind(each) is Kind.UNIFORM and each not in self.lanes for each in operands)
+
+    def along(self, index: Iterable[Operand]) -> int | None:
+        """Return the axis along which neighbouring iterations access neighbouring elements; None if there is none."""
+        kinds = [self.kind(each) for each in index]
+        return kinds.index(Kind.UNIT) if sum(kinds) == Kind.UNIT else None
+
+    def read_in_slices(self) -> dict[Value, int]:
+        """Return the arrays of which iterations read slices of their own, with the axis, element by element."""
+        found: dict[Value, int] = {}
+        for block in self.loop.order:
+            for instr in block.instrs:
+                if instr.op is ops.getitem and instr.args[0] in self.arrays and instr.args[0] not in self.private:
+                    array, *index = instr.args
+                    axis = self._own_axis(index)
+                    if axis is not None and _is_in_lanes(array_type(array).dtype) and isinstance(array, Value):
+                        found.setdefault(array, axis)
+        return found
+
+    def added_in_slices(self) -> dict[Value, int]:
+        """Return the arrays to which iterations add in slices of their own, several times to each element."""
+        found: dict[Value, int] = {}
+        for array, adds in self.added.items():
+            axes = [self._own_axis(each.args[2:]) for each in adds]
+            deep = max(self._depths[each] for each in adds) > self.loop.depth + array_type(array).ndim - 1
+            are_sums = all(each.op is ops.accumulate for each in adds)
+            if axes[0] is not None and set(axes) == {axes[0]} and deep and are_sums:
+                found[array] = axes[0]
+        return found
+
+    def _own_axis(self, index: list[Operand] | tuple[Operand, ...]) -> int | None:
+        """Return the axis of an index that is the number of the iteration, if inner loops go through the others."""
+        axis = self.along(index)
+        start = self.count.start
+        if axis is None or index[axis] is not self.count.phi or len(index) < 2:
+            return None
+        if not isinstance(start, Const) or not isinstance(start.value, int) or start.value < 0:
+            return None
+        others = [each for place, each in enumerate(index) if place != axis]
+        return axis if all(isinstance(each, Value) and each in self.loop.values for each in others) else None
+
+    # -------------------------------------------------------------------------------------------------------- arrays
+
+    def _arrays(self) -> dict[Value, None]:
+        """Return the arrays that the loop accesses."""
+        operands = (arg for block in self.loop.order for instr in block.instrs for arg in instr.args)
+        return {each: None for each in operands if isinstance(each, Value) and isinstance(each.type, types.Array)}
+
+    def _is_private(self, array: Value) -> bool:
+        """Return whether an array is made by the function for this loop, and accessed by its elements or as a whole."""
+        if not isinstance(array, Instr) or array.op not in _MAKERS or array in self.loop.values:
+            return False
+        if not (array_type(array).aligned and array_type(array).layout == "C" and array_type(array).ndim):
+            return False
+        for use in self._uses.get(array, ()):
+            user = use.user
+            if isinstance(user, Instr) and (user.op in (ops.dim, *_MAKERS)):
+                continue
+            if use.block not in self.loop or not isinstance(user, Instr):
+                return False
+            if user.op in (*_STORES, ops.accumulate):
+                if user.args[1] is array or len(user.args) - 2 != array_type(array).ndim:
+                    return False
+            elif user.op is ops.getitem:
+                if len(user.args) - 1 != array_type(array).ndim:
+                    return False
+            elif not _reads_whole(user):
+                return False
+        return True
+
+    # ---------------------------------------------------------------------------------------------------------- sums
+
+    def _sum(self, phi: Phi) -> Sum:
+        """Return the sum that a phi of the header is. Raises Unfit if it is none."""
+        if not isinstance(phi.type, types.Float):
+            raise Unfit
+        members: dict[Phi | Instr, None] = {phi: None}
+        pending: list[Phi | Instr] = [phi]
+        while pending:
+            each = pending.pop()
+            for use in self._uses.get(each, ()):
+                user = use.user
+                if use.block not in self.loop:
+                    if each is not phi:
+                        raise Unfit
+                    continue
+                is_sum = isinstance(user, Phi) or (
+                    isinstance(user, Instr)
+                    and user.op in _ADDS
+                    and user.type == phi.type
+                    and (user.args[0] is each) != (user.op is operator.add and user.args[1] is each)
+                )
+                if not is_sum:
+                    raise Unfit
+                assert isinstance(user, Phi | Instr)
+                if user not in members:
+                    members[user] = None
+                    pending.append(user)
+        for member in members:
+            if isinstance(member, Phi) and member is not phi and not all(each in members for each in member.args):
+                raise Unfit
+            if isinstance(member, Instr) and sum(each in members for each in member.args) != 1:
+                raise Unfit
+        if phi.incoming[self.loop.latches[0]] not in members:
+            raise Unfit
+        adds = [each for each in members if isinstance(each, Instr)]
+        in_order = not self._any_order and any(each.origin is None for each in adds)
+        if in_order and (len(adds) != 1 or len(members) != 2):
+            raise Unfit
+        return Sum(phi, members, in_order)
+
+    # --------------------------------------------------------------------------------------------------------- kinds
+
+    def _changes(self) -> bool:
+        """Find the kinds of all values anew, from what is known so far. Return whether anything has changed."""
+        before = dict(self.kinds), len(self.lanes)
+        for block in self.loop.order:
+            for phi in block.phis:
+                if phi not in self._summed and phi is not self.count.phi:
+                    self._raise_to(phi, max(map(self.kind, phi.args)))
+            for instr in block.instrs:
+                if instr not in self._summed:
+                    self._find(instr)
+        return before != (self.kinds, len(self.lanes))
+
+    def _raise_to(self, value: Value, found: Kind) -> None:
+        if found is Kind.UNIFORM:
+            return
+        if _is_in_lanes(value.type):
+            kind = Kind.LANES
+        elif isinstance(value.type, types.Integer):
+            kind = Kind.UNIT if found is Kind.UNIT and isinstance(value, Instr) else Kind.EACH
+        else:
+            raise Unfit
+        self.kinds[value] = max(kind, self.kinds[value])
+
+    def _find(self, instr: Instr) -> None:
+        """Find the kind of an instruction, and which arrays it makes differ."""
+        if instr.op in (*_STORES, ops.accumulate):
+            array, *others = instr.args
+            if array in self.private and not self.is_uniform(others):
+                if not _is_in_lanes(array_type(array).dtype):
+                    raise Unfit
+                assert isinstance(array, Value)
+                self.lanes[array] = None
+            return
+        if instr.op is ops.dim or self.is_uniform(instr.args):
+            return
+        found = Kind.EACH
+        kinds = sorted(map(self.kind, instr.args))
+        if instr.op in _ADDS and kinds == [Kind.UNIFORM, Kind.UNIT]:
+            is_unit = instr.op is operator.add or self.kind(instr.args[0]) is Kind.UNIT
+            found = Kind.UNIT if is_unit and instr.type == self.count.phi.type else Kind.EACH
+        self._raise_to(instr, found)
+
+    # -------------------------------------------------------------------------------------------------------- checks
+
+    def _check(self) -> None:
+        """Raise Unfit unless everything in the loop can be done for several iterations at a time."""
+        for block in self.loop.order:
+            if any(not _is_number(phi.type) for phi in block.phis):
+                raise Unfit
+            for instr in block.instrs if block is not self.loop.header else ():
+                self._check_instr(instr)
+            leaves = any(use.block not in self.loop for value in block.values for use in self._uses.get(value, ()))
+            if leaves and block is not self.loop.header:
+                raise Unfit
+            match block.terminator:
+                case Branch(condition=condition) if block is not self.loop.header and not self.is_uniform([condition]):
+                    raise Unfit
+                case Raise(args=args) if not self.is_uniform(args):
+                    raise Unfit
+        for array, adds in self.added.items():
+            self._check_added(array, adds)
+
+    def _check_instr(self, instr: Instr) -> None:
+        if isinstance(instr.op, Routine):
+            raise Unfit
+        if instr.op is ops.dim:
+            return
+        if instr.op in (*_STORES, ops.accumulate):
+            array, value, *index = instr.args
+            is_of_element = isinstance(array.type, types.Array) and len(index) == array_type(array).ndim
+            if not is_of_element:
+                raise Unfit
+            is_alike = array in self.private and array not in self.lanes
+            if not is_alike and (not _is_in_lanes(array_type(array).dtype) or value.type != array_type(array).dtype):
+                raise Unfit
+            if array not in self.private:
+                assert isinstance(array, Value)
+                self.added.setdefault(array, []).append(instr)
+            return
+        if instr.op is ops.getitem and self.is_uniform(instr.args):
+            return
+        what = effect(instr)
+        if instr.op is ops.refuse:
+            if not self.is_uniform(instr.args):
+                raise Unfit
+        elif what not in (Effect.PURE, Effect.READ) or ops.of(instr.op).draws:
+            raise Unfit
+        if not _is_number(instr.type):
+            raise Unfit
+        if instr.op is ops.getitem and not all(isinstance(each.type, types.Integer) for each in instr.args[1:]):
+            raise Unfit
+        if any(each in self.lanes for each in instr.args) and instr.op not in (ops.getitem, ops.dim):
+            if not _reads_whole(instr) or any(each in self.lanes for each in instr.args[1:]):
+                raise Unfit
+        elif not self.is_uniform(instr.args) and instr.op is not ops.getitem and not all(map(_is_scalar, instr.args)):
+            raise Unfit
+
+    def _check_added(self, array: Value, adds: list[Instr]) -> None:
+        """Check what is stored in an array of others: sums, or elements of an iteration's own."""
+        if array in self.loop.values or not array_type(array).aligned:
+            raise Unfit
+        for use in self._uses.get(array, ()):
+            reads = use.block in self.loop and use.user not in adds
+            if reads and not (isinstance(use.user, Instr) and use.user.op is ops.dim):
+                raise Unfit
+        if any(each.op in _STORES for each in adds):
+            axes = {self.along(each.args[2:]) for each in adds}
+            if axes == {None} or len(axes) != 1:
+                raise Unfit
+            (axis,) = axes
+            assert axis is not None
+            if any(each.args[2 + axis] is not self.count.phi for each in adds):
+                raise Unfit
+
+
+def array_type(array: Operand) -> Any:
+    """Return the type of an array."""
+    assert isinstance(array.type, types.Array)
+    return array.type
+
+
+def _reads_whole(instr: Instr) -> bool:
+    """Return whether an instruction computes a number from all elements of its first argument alone."""
+    if ops.of(instr.op).role is Role.STORE or effect(instr) is not Effect.READ or not _is_number(instr.type):
+        return False
+    return instr.op is not ops.getitem and all(isinstance(each, Const) for each in instr.args[1:])
+
+
+def _is_number(kind: Type) -> bool:
+    return isinstance(kind, types.Float | types.Integer | types.Boolean | types.NoneType)
+
+
+def _is_in_lanes(kind: Type) -> bool:
+    return kind in (types.float64, types.float32, types.boolean)
+
+
+def _is_scalar(operand: Operand) -> bool:
+    return isinstance(operand, Const | Undef) or _is_number(operand.type)
+
+
+def _may_reorder(function: Function) -> bool:
+    """Return whether the user allows sums in any order."""
+    flags = function.options.get("fastmath")
+    return flags is True or (
+        isinstance(flags, set | frozenset | list | tuple) and bool({"fast", "reassoc"} & set(flags))
+    )

@@ -1,0 +1,69 @@
+"""Whether it pays to run the iterations of a loop side by side: a count of operations, ten times for each inner loop.
+
+An operation on several numbers costs as much as two. One that is done for each lane costs as much as in as many
+iterations, and so does reading elements that do not stand next to each other. Of innermost loops without sums, half are
+taken to become vectors of the processor's anyway.
+"""
+
+from __future__ import annotations
+
+import operator
+
+from numba import types
+
+from zygote_py.ir import ops
+from zygote_py.ir.analysis.loops import Loop, LoopNest
+from zygote_py.ir.core import Block, Instr, Phi
+from zygote_py.ir.ops import Cost
+from zygote_py.ir.passes.lanes.varying import Kind, Varying
+
+_ROUNDS = 10  # of an inner loop
+_OF_ALL = 2  # the cost of an operation on all lanes
+_FUNCTION, _DIVISION = 20, 4
+_AT_LEAST = 1.25  # times as fast
+_DIVISIONS = (operator.truediv, operator.floordiv, operator.mod)
+
+
+def is_worth_it(found: Varying, nest: LoopNest, width: int) -> bool:
+    """Return whether the operations of a loop cost less in lanes."""
+    if not found.loop.children:
+        return False
+    one_by_one, side_by_side = 0.0, 0.0
+    for block in found.loop.order:
+        inner = nest.innermost(block)
+        assert inner is not None
+        rounds = _ROUNDS ** (inner.depth - found.loop.depth)
+        share = 0.5 if _is_elementwise(inner) else 1.0
+        for instr in block.instrs:
+            cost = _cost(instr)
+            one_by_one += rounds * cost * width * share
+            side_by_side += rounds * cost * _in_lanes(found, instr, width)
+    return one_by_one > _AT_LEAST * side_by_side
+
+
+def _cost(instr: Instr) -> int:
+    """Return what an instruction costs; arithmetic of indices is part of reading and storing elements."""
+    if isinstance(instr.type, types.Integer) and instr.op is not ops.getitem:
+        return 0
+    if instr.op in _DIVISIONS or ops.of(instr.op).divides:
+        return _DIVISION
+    return _FUNCTION if ops.of(instr.op).cost is Cost.FUNCTION else 1
+
+
+def _in_lanes(found: Varying, instr: Instr, width: int) -> float:
+    """Return how often the cost of an instruction is paid for all lanes."""
+    array = instr.args[0] if instr.args else None
+    if instr.op is ops.getitem and array not in found.lanes:
+        return 1.0 if found.is_uniform(instr.args) else 1.5 * width
+    if instr.op in (ops.setitem, ops.initialize, ops.accumulate) and not found.is_uniform(instr.args[2:]):
+        return 2.0 * width
+    if found.is_uniform(instr.args) and array not in found.added:
+        return 1.0
+    return width if found.kind(instr) is Kind.EACH or _cost(instr) >= _FUNCTION else _OF_ALL
+
+
+def _is_elementwise(loop: Loop) -> bool:
+    """Return whether a loop is an innermost one, of one block, whose iterations hand on no floats."""
+    bodies: list[Block] = [block for block in loop.order if block is not loop.header]
+    phis: list[Phi] = loop.header.phis
+    return not loop.children and len(bodies) == 1 and not any(isinstance(phi.type, types.Float) for phi in phis)

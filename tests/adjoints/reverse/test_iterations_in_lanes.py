@@ -1,0 +1,317 @@
+"""Iterations of independent loops side by side, compiled: against differences in plain Python, and the text alone."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+
+import zygote_py as zg
+from tests.checking.slopes import slopes
+from tests.checking.trees import real_parts
+from tests.plain import plain
+from zygote_py.emit import target
+from zygote_py.ir.passes.lanes import iterations
+from zygote_py.ir.passes.lanes.iterations import WIDTH, iterations_in_lanes
+
+RNG = np.random.default_rng(7)
+X = RNG.normal(size=(2 * WIDTH + 3, 4))
+W = RNG.normal(size=4)
+
+
+@pytest.fixture
+def widened(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Of each function that is emitted, whether iterations of a loop run in lanes, whatever that costs."""
+    monkeypatch.setattr(iterations, "is_worth_it", lambda *_: True)
+    return watched(monkeypatch)
+
+
+def watched(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    found: list[bool] = []
+
+    def spy(function: Any) -> bool:
+        found.append(iterations_in_lanes(function))
+        return found[-1]
+
+    monkeypatch.setattr(target, "iterations_in_lanes", spy)
+    return found
+
+
+def prices(x, w, s):
+    """Paths, whose values enter by a kink."""
+    total = 0.0
+    for i in range(x.shape[0]):
+        value = s
+        for t in range(x.shape[1]):
+            value *= math.exp(0.2 * x[i, t] * w[t] - 0.02 * w[t] * w[t])
+        total += max(value - 0.75, 0.0) + min(value, 1.05)
+    return total / x.shape[0]
+
+
+def scratch(x, w, s):
+    """An array that each iteration fills anew, and reads by a place that differs."""
+    total, d = 0.0, x.shape[1]
+    centered = np.empty(d)
+    for i in range(x.shape[0]):
+        for j in range(d):
+            centered[j] = (x[i, j] - w[j]) * s
+        for j in range(1, d):
+            for k in range(j):
+                centered[j] += centered[k] * w[k] * 0.5
+        largest = np.max(centered)
+        for j in range(d):
+            total -= math.exp(centered[j] - largest) + largest * centered[np.argmin(centered)]
+    return total
+
+
+def divided(x, w, s):
+    """Quotients, roots and conditions of values."""
+    total = 0.0
+    for i in range(1, x.shape[0]):
+        y = 0.3
+        for j in range(x.shape[1]):
+            root = math.sqrt(1.5 + math.sin(x[i, j] * x[i - 1, j]) + y * y)
+            y = root / (2.0 + math.cos(y * w[j])) + min(root, 1.9) + abs(x[i, j]) * s
+        total += y * float(i)
+    return total
+
+
+def several(x, w, s):
+    """A matrix for each iteration, two sums, and numbers of the iteration as floats."""
+    first, second, d = 0.0, s, x.shape[1]
+    q = np.empty((d, d))
+    for i in range(x.shape[0]):
+        for j in range(d):
+            for k in range(d):
+                q[j, k] = math.sin(x[i, j] * w[k]) + 0.01 * i
+        for j in range(d):
+            for k in range(d):
+                first += q[j, k] * q[k, j] * x[i, k]
+        second -= q[0, 1] * s
+    return first * 0.1 + second
+
+
+@pytest.mark.parametrize("f", [prices, scratch, divided, several])
+def test_gradients(f, widened):
+    gradient = zg.value_and_gradient(f, mode="reverse")
+    for count in (len(X), WIDTH, WIDTH - 1, 0) if f is not prices else (len(X), WIDTH, WIDTH - 1):
+        args = (X[:count], W, 0.8)
+        value, found = gradient(*args)
+        assert value == pytest.approx(f(*args), rel=1e-12)
+        by_difference = slopes(f, args, (0, 1, 2), np.random.default_rng(1))
+        assert by_difference.doubt is None
+        assert by_difference.off(np.ones(1), real_parts(found)) < 1e-7
+    assert any(widened)
+
+
+def test_the_text_is_that_of_one_iteration_at_a_time(widened):
+    gradient = zg.gradient(scratch, mode="reverse")
+    found = gradient(X, W, 0.8)
+    assert any(widened)
+    text = gradient.source(X, W, 0.8)
+    assert "lanes(" not in text
+    for ours, alone in zip(found, plain(text)(X, W, 0.8), strict=True):
+        np.testing.assert_allclose(ours, alone, rtol=1e-12, atol=1e-13)
+
+
+def test_values_are_added_up_in_order():
+    def total(x, s):
+        found = s
+        for i in range(x.shape[0]):
+            term = x[i, 0]
+            for j in range(x.shape[1]):
+                term = term * 0.5 + x[i, j]
+            found += term * s
+        return found
+
+    x = RNG.normal(size=(1003, 4)) * 10.0 ** RNG.integers(-9, 9, size=(1003, 1))
+    value, _ = zg.value_and_gradient(total, mode="reverse")(x, 0.7)
+    assert value == numba.njit(total)(x, 0.7)
+
+
+def doubled(x, w):
+    found = 0.0
+    for i in range(x.shape[0]):
+        term = 1.0
+        for j in range(x.shape[1]):
+            term = term * 0.5 + np.sin(x[i, j] * w[j])
+        found += term * term
+    return found
+
+
+def test_single_precision(widened):
+    def total(x, w):
+        found = np.float32(0.0)
+        for i in range(x.shape[0]):
+            term = np.float32(1.0)
+            for j in range(x.shape[1]):
+                term = term * np.float32(0.5) + np.sin(x[i, j] * w[j])
+            found += term * term
+        return found
+
+    x, w = X.astype(np.float32), W.astype(np.float32)
+    dx, dw = zg.gradient(total, mode="reverse")(x, w)
+    assert dx.dtype == dw.dtype == np.float32
+    (expected,) = slopes(doubled, (X, W), (0, 1)).products
+    np.testing.assert_allclose(np.concatenate([dx.ravel(), dw]), expected, rtol=2e-4, atol=2e-4)
+    assert any(widened)
+
+
+def test_division_by_zero(widened):
+    def quotients(x, w):
+        total = 0.0
+        for i in range(x.shape[0]):
+            for j in range(x.shape[1]):
+                total += w[j] / x[i, j]
+        return total
+
+    by_one, x = zg.gradient(quotients, mode="reverse"), X.copy()
+    x[WIDTH + 2, 1] = 0.0
+    with pytest.raises(ZeroDivisionError, match="division by zero"):
+        by_one(x, W)
+    x[WIDTH + 2, 1] = 2.0
+    np.testing.assert_allclose(by_one(x, W)[1], np.sum(1.0 / x, axis=0), rtol=1e-12)
+    assert any(widened)
+
+
+def branches(x, w):
+    total = 0.0
+    for i in range(x.shape[0]):
+        y = 0.0
+        for j in range(x.shape[1]):
+            y += x[i, j] * w[j]
+        if y > 0.1:
+            for j in range(x.shape[1]):
+                total += math.exp(y * x[i, j])
+    return total
+
+
+def counts(x, w):
+    total, used = 0.0, 0
+    for i in range(x.shape[0]):
+        y = 0.3
+        for j in range(x.shape[1]):
+            y = y * w[j] + x[i, j]
+        used += i % 3
+        total += y * y
+    return total * used
+
+
+def lengths(x, w):
+    total = 0.0
+    for i in range(x.shape[0]):
+        y = 0.3
+        for j in range(i % 4):
+            y = y * w[j] + x[i, j]
+        total += y * y
+    return total
+
+
+def chained(x, w):
+    y = 0.0
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            y = math.sin(y * w[j]) + x[i, j]
+    return y
+
+
+def kept(x, w):
+    total, a = 0.0, np.zeros(x.shape[1])
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            a[j] = 0.5 * a[j] + x[i, j] * w[j]
+            total += a[j] * a[j]
+    return total
+
+
+def drawn(x, w):
+    total = 0.0
+    for i in range(x.shape[0]):
+        y = 0.3
+        for j in range(x.shape[1]):
+            y = y * w[j] + x[i, j] * np.random.random()
+        total += y
+    return total
+
+
+def stopped(x, w):
+    total = 0.0
+    for i in range(x.shape[0]):
+        y = 0.3
+        for j in range(x.shape[1]):
+            y = y * w[j] + x[i, j]
+            if y > 2.0:
+                break
+        total += y
+    return total
+
+
+def rows(x, w):
+    total = 0.0
+    for i in range(x.shape[0]):
+        total += math.sin(np.dot(x[i], w)) * np.sum(np.cos(x[i] * w))
+    return total
+
+
+def by_place(x, w):
+    total = 0.0
+    for i in range(x.shape[0]):
+        y = 0.3
+        for j in range(x.shape[1]):
+            y = y * w[(i + j) % 4] + math.exp(x[i, j])
+        total += y
+    return total
+
+
+APART = [branches, counts, lengths, chained, kept, drawn, stopped, rows]  # of the first and the last, inner loops may
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("f", [*APART, by_place])
+def test_others_run_one_at_a_time(f, widened):
+    gradient = zg.gradient(f, mode="reverse")
+    gradient.source(X, W)
+    assert any(widened) == (f in (branches, rows, by_place))
+    if f is drawn:
+        return
+    args = (X, W)
+    by_difference = slopes(f, args, (0, 1), np.random.default_rng(1))
+    assert by_difference.off(np.ones(1), real_parts(gradient(*args))) < 1e-7
+
+
+def test_places_that_differ_by_iteration(widened):
+    gradient = zg.gradient(by_place, mode="reverse")
+    by_difference = slopes(by_place, (X, W), (0, 1), np.random.default_rng(1))
+    assert by_difference.off(np.ones(1), real_parts(gradient(X, W))) < 1e-7
+    assert any(widened)
+
+
+def variances(x, w):
+    """A recursion for each row."""
+    total = 0.0
+    for i in range(x.shape[0]):
+        h = 0.5
+        for j in range(x.shape[1]):
+            h = w[0] * w[0] + w[1] * x[i, j] * x[i, j] + 0.1 * h
+            total += x[i, j] * x[i, j] / h
+    return total
+
+
+def elementwise(x, w):
+    """A loop that the processor's vectors suit as it is."""
+    total = 0.0
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            total += x[i, j] * x[i, j] * w[j]
+    return total
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize(("f", "pays"), [(variances, True), (elementwise, False), (doubled, False)])
+def test_where_it_pays(f, pays, monkeypatch):
+    found = watched(monkeypatch)
+    zg.gradient(f, mode="reverse").source(X, W)
+    assert found == [pays]
