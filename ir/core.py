@@ -293,8 +293,8 @@ class Block:
 class Function:
     """A function; `kind` is "function", "primal", "adjoint" or "joint", and an adjoint function refers to its `primal`.
 
-    `options` are the Numba options of the function it came from (`fastmath`, `error_model`, ...). The loops with the
-    counters `independent` may run their iterations in any order, but for that in which they add up.
+    `options` are the Numba options of the function it came from (`fastmath`, `error_model`, ...). The iterations of the
+    loops with the counters `independent` affect each other by sums alone.
     """
 
     name: str

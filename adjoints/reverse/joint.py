@@ -54,7 +54,6 @@ from zygote_py.ir import (
     at_exit,
     check_after,
     clone,
-    counted,
     definitions,
     dominator_tree,
     effect,
@@ -245,13 +244,11 @@ class _Join:
             self._given(),
         )
         self.immediate = self.finder.find() if self.together else []
-        counts = [counted(each.loop, self.forward.function) for each in self.immediate]
-        self.joint.independent = frozenset(count.phi for count in counts if count is not None)
+        self.joint.independent = self.finder.independent(self.immediate)
         for loop in self.nest.loops:
             loop.forget_values()  # the trip counts will add some
         loops = {each.loop for each in self.immediate}
-        if loops:
-            self.nest = without(self.nest, loops)
+        self.nest = without(self.nest, loops) if loops else self.nest
         return loops
 
     def _given(self) -> Given | None:

@@ -17,6 +17,7 @@ from zygote_py.ir.ops.containers import (
 from zygote_py.ir.ops.lanes import (
     add_lanes,
     add_to_slices,
+    added_in_order,
     copy_slices,
     guarded_lanes,
     interleaved,
@@ -134,6 +135,7 @@ __all__ = [
     "accumulate",
     "add_lanes",
     "add_to_slices",
+    "added_in_order",
     "array_of_record",
     "atomic_add",
     "atomic_max",

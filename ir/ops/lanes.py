@@ -7,6 +7,7 @@
     interleaved(ta_0, ta_1)         one array with one more axis
     lane_of_array(ta, 1)            one of them again, as a view
     add_lanes(a, parts, 3)          a[i, j] += each of the numbers at parts[i, j]
+    added_in_order(s, b, 3)         `s` and all numbers of `b`, added up lane by lane
     copy_slices(b, a, 3, 0, i)      the rows i, i + 1 and i + 2 to the lanes of `b`
     add_to_slices(a, b, 3, 0, i)    the lanes of `b` to these rows; `b` is zero then
     select_lanes(c, t, 0.0)         `t if c else 0.0` for each of them
@@ -75,6 +76,14 @@ def add_lanes(array: Any, parts: Any, count: int) -> None:
         array += parts[..., number]
 
 
+def added_in_order(total: Any, parts: Any, count: int) -> Any:
+    """Return a number to which all numbers of an array are added, those of the first of `count` lanes first."""
+    for number in range(count):
+        for part in parts[..., number].ravel():
+            total = total + part
+    return total
+
+
 def copy_slices(parts: Any, array: Any, count: int, axis: int, first: int) -> None:
     """Copy `count` neighbouring slices of an array, one to each lane of another."""
     for number in range(count):
@@ -95,6 +104,7 @@ def select_lanes(condition: Any, then: Any, orelse: Any) -> Any:
 
 
 helper(add_lanes, Effect.WRITE)
+helper(added_in_order, Effect.READ)
 helper(copy_slices, Effect.WRITE)
 helper(add_to_slices, Effect.WRITE)
 operation(lanes, lane, guarded_lanes, select_lanes, cost=Cost.CHEAP)

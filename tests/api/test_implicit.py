@@ -11,6 +11,7 @@ import pytest
 from numba import njit
 
 from tests.checking.slopes import differences
+from tests.modes import one_in
 from zygote_py import DifferentiationError, gradient, hessian, implicit, jacobian, jvp, pullback, value_and_gradient
 
 pytestmark = pytest.mark.interpreted
@@ -196,7 +197,7 @@ SOLVERS = {
 }
 
 
-@pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
+@pytest.mark.parametrize("solver", one_in(2, SOLVERS.values()), ids=SOLVERS)
 def test_vectors(solver):
     def loss(a, b, guess):
         return np.sum(solver(a, b, guess, 100) ** 2)
@@ -217,7 +218,7 @@ def test_vectors(solver):
     assert jvp(loss, (A, B, GUESS), (A, B, None))[1] == pytest.approx(np.sum(da * A) + np.sum(db * B))
 
 
-@pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
+@pytest.mark.parametrize("solver", one_in(2, SOLVERS.values()), ids=SOLVERS)
 def test_second_derivatives_of_vectors(solver):
     found = hessian(lambda b: np.sum(solver(A, b, GUESS, 100) ** 2))(B)
     x = solve(A, B, GUESS, 100)

@@ -28,7 +28,7 @@ from tests.api.test_containers import (
     weighted,
 )
 from tests.api.test_structured_arrays import bodies, cells
-from tests.modes import interpreter
+from tests.modes import interpreter, one_in
 from zygote_py import DifferentiationError, derivative, gradient, hvp, jvp, pullback
 
 pytestmark = pytest.mark.filterwarnings(
@@ -267,7 +267,7 @@ def test_derivatives_of_gradients_by_the_other_argument(name):
     assert close(inner(by_way_of_x, w), inner(found, w))
 
 
-@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize("name", one_in(2, COMPILED))
 def test_in_compiled_code(name):
     function, given = CASES[name]
     v, w = TANGENTS[name]

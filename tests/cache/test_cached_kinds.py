@@ -8,6 +8,7 @@ import textwrap
 import pytest
 
 from tests.cache.test_cache import COMPILED, READ, Process, expect
+from tests.modes import one_in
 
 
 @pytest.fixture
@@ -334,7 +335,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("what", KINDS)
+@pytest.mark.parametrize("what", one_in(2, KINDS))
 def test_what_else_is_kept(process, what):
     check(process, *KINDS[what])
 

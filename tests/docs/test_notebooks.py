@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 RUN = """
 import contextlib, io, json, linecache, sys
@@ -45,6 +47,7 @@ def test_reading_a_gradient(capsys):
     assert "make a copy of what is read" in printed
 
 
+@pytest.mark.long
 def test_kernels_prints_what_is_stored():
     """In a process of its own: the notebook itself switches to the simulator if there is no device."""
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_ENABLE_CUDASIM"}

@@ -151,7 +151,7 @@ def emit_and_widen(
     Where iterations are independent, Numba gets several at a time. The function is changed.
     """
     emitted = emit(function, name=name, target=NJIT, options=options, defaults=defaults, notes=notes)
-    if options.get("parallel"):
+    if options.get("parallel") or options.get("boundscheck"):
         return emitted
     functions = [function, *(routine.function for routine in routines_of(function))]
     done = [iterations_in_lanes(each) for each in functions]

@@ -24,7 +24,7 @@ sweeps.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from numba import types
 
@@ -51,6 +51,7 @@ from zygote_py.ir import (
     Terminator,
     Undef,
     Value,
+    counted,
     definitions,
     effect,
     is_zero,
@@ -301,6 +302,19 @@ class ImmediateLoops:
             if (root := self._memory.root(arg)) is not None
         }
         return not (read & self._active - private) & later
+
+    def independent(self, immediate: Iterable[Immediate]) -> frozenset[Phi]:
+        """Return the counters of those loops of which all memory written to is private to an iteration, active or not.
+
+        Their iterations affect each other by sums alone.
+        """
+        found: set[Phi] = set()
+        for loop in (each.loop for each in immediate):
+            written = written_in(loop.order, self._memory) | allocated_in(loop.order, self._memory)
+            count = counted(loop, self._forward)
+            if count is not None and all(self._private.is_private(root, loop) for root in written):
+                found.add(count.phi)
+        return frozenset(found)
 
     def _blocks_after(self, loop: Loop, around: set[Loop]) -> list[Block]:
         """Return the blocks that may run after a loop, in the same iteration of the immediate loops around it."""

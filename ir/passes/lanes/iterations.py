@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,7 @@ from zygote_py.ir.passes.lanes.worth import is_worth_it
 from zygote_py.ir.types import Lanes
 
 WIDTH = 8
+_MOST_PARTS = 8  # elements of an array that all iterations add to, for each iteration
 _array_of: Callable[[Type, int, Any], Type] = types.Array
 _INDEX = types.int64
 _ARITHMETIC = (operator.add, operator.sub, operator.mul, operator.neg, operator.truediv, np.divide, max, min)
@@ -84,16 +85,17 @@ def _next(function: Function, done: set[Block]) -> Varying | None:
         if loop.parent in inside or loop.header in done:
             inside.add(loop)
             continue
-        count = _count_of(function, loop)
+        count = _count_of(function, loop) if loop.children else None
         if count is None:
             continue
         try:
             found = Varying(function, nest, loop, count)
         except Unfit:
             continue
-        memory = memory or Memory(function)
-        if _is_apart(found, memory) and is_worth_it(found, nest, WIDTH):
-            return found
+        if is_worth_it(found, nest, WIDTH):
+            memory = memory or Memory(function)
+            if _is_apart(found, memory):
+                return found
     return None
 
 
@@ -133,12 +135,13 @@ class _Widened:
         self._wide: dict[Value, Operand] = {}
         self._each: dict[Value, list[Operand]] = {}
         self._arrays: dict[Value, Instr] = {}  # private ones, and parts of sums, with an element for each lane
+        self._terms: dict[Sum, Instr] = {}  # those of sums that are kept until all of a block are known
         self._views: dict[tuple[Value, int], Instr] = {}
         loc = self._loop.header.loc
         self._before, self._made, self._after, self._join = (Block(loc) for _ in range(4))
         self._blocks = {block: Block(block.loc) for block in self._loop.order}
         self._sums = {member: each for each in found.sums for member in each.members}
-        self._slices = found.read_in_slices()  # with the axis along which iterations have slices of their own
+        self._slices = found.read_in_slices()
         self._added_slices = found.added_in_slices()
 
     def build(self) -> set[Block]:
@@ -168,10 +171,29 @@ class _Widened:
         length = b.call(operator.sub, self._count.bound, start, type=_INDEX)
         blocks = b.call(operator.floordiv, length, width, type=_INDEX)
         enough = b.call(operator.ge, length, width, type=types.boolean)
+        for condition in self._conditions(b, length):
+            enough = b.call(operator.and_, enough, condition, type=types.boolean)
         b.block.terminator = Branch(enough, self._made, self._join)
         b = Builder(self._made, self._loop.header.loc)
         whole = b.call(operator.mul, blocks, width, type=_INDEX)
         return blocks, b.call(operator.add, start, whole, type=_INDEX)
+
+    def _conditions(self, b: Builder, length: Instr) -> Iterator[Instr]:
+        """Yield conditions under which what is done for whole arrays is little, compared with the iterations."""
+        for array in self._found.added_in_parts():
+            size: Operand = Const(1, _INDEX)
+            for each in self._lengths(b, array):
+                size = b.call(operator.mul, size, each, type=_INDEX)
+            most = b.call(operator.mul, length, Const(_MOST_PARTS, _INDEX), type=_INDEX)
+            yield b.call(operator.le, size, most, type=types.boolean)
+        for array, slices in (*self._slices.items(), *self._added_slices.items()):
+            for axis, bound in slices.bounds.items():
+                if not (
+                    isinstance(bound, Instr) and bound.op is ops.dim and bound.args == (array, Const(axis, _INDEX))
+                ):
+                    dim = b.call(ops.dim, array, Const(axis, _INDEX), type=_INDEX)
+                    twice = b.call(operator.mul, bound, Const(2, _INDEX), type=_INDEX)
+                    yield b.call(operator.le, dim, twice, type=types.boolean)
 
     def _make_arrays(self) -> None:
         """Make an array with an element for each lane of each private one that differs."""
@@ -184,11 +206,18 @@ class _Widened:
                 op, *lengths, type=_in_lanes(array, array_type(array).ndim), hint=f"{array.hint}_lanes"
             )
         for op, axes in ((ops.record, self._slices), (ops.zeros, self._added_slices)):
-            for array, axis in axes.items():
+            for array, slices in axes.items():
                 lengths = self._lengths(b, array)
-                del lengths[axis]
+                del lengths[slices.axis]
                 kind = _in_lanes(array, array_type(array).ndim - 1)
                 self._arrays[array] = b.call(op, *lengths, type=kind, hint=f"{array.hint}_slices")
+
+        for each in self._found.sums:
+            if each.counts:
+                bounds = [count.bound for count in each.counts]
+                kind = _array_of(Lanes(each.phi.type, WIDTH), len(bounds) + 1, "C")
+                number = Const(len(each.adds), _INDEX)
+                self._terms[each] = b.call(ops.record, *bounds, number, type=kind, hint=f"{each.phi.hint}_terms")
 
     def _lengths(self, b: Builder, array: Value) -> list[Instr]:
         axes = range(array_type(array).ndim)
@@ -213,8 +242,8 @@ class _Widened:
         self._scalar[self._count.phi] = b.call(
             operator.add, self._count.start, done, type=_INDEX, hint=self._count.phi.hint
         )
-        for array, axis in self._slices.items():
-            self._move(b, ops.copy_slices, array, axis)
+        for array, slices in self._slices.items():
+            self._move(b, ops.copy_slices, array, slices.axis)
         self._first.terminator = Jump(first)
         latch = self._blocks[loop.latches[0]]
         following = Instr(operator.add, (counter, Const(1, _INDEX)), _INDEX, "block", loop.header.loc)
@@ -235,8 +264,8 @@ class _Widened:
         """Add up what the lanes have summed, and go on with the iterations that are left."""
         header, loop = self._loop.header, self._loop
         latch = self._blocks[loop.latches[0]]
-        for array, axis in self._added_slices.items():
-            self._move(Builder(latch, header.loc), ops.add_to_slices, array, axis)
+        for array, slices in self._added_slices.items():
+            self._move(Builder(latch, header.loc), ops.add_to_slices, array, slices.axis)
         latch.instrs.append(self._following)
         b = Builder(self._after, header.loc)
         for array in self._found.added:
@@ -260,7 +289,12 @@ class _Widened:
         assert isinstance(last, Value)
         made = (self._scalar if each.in_order else self._wide)[phi]
         assert isinstance(made, Phi)
-        made.incoming[latch] = (self._scalar if each.in_order else self._wide)[last]
+        if each.counts:
+            at_end, number = Builder(latch, phi.loc), Const(WIDTH, _INDEX)
+            terms = self._terms[each]
+            made.incoming[latch] = at_end.call(ops.added_in_order, made, terms, number, type=phi.type, hint=phi.hint)
+        else:
+            made.incoming[latch] = (self._scalar if each.in_order else self._wide)[last]
         if each.in_order:
             return made
         total = start
@@ -282,6 +316,8 @@ class _Widened:
         """Copy the phis and instructions of a block; the operands of the phis are set later."""
         made = self._blocks[block]
         for phi in block.phis:
+            if self._is_of_terms(phi):
+                continue
             if self._found.kind(phi) is Kind.EACH:
                 copies = [Phi(phi.type, phi.hint, phi.loc) for _ in range(WIDTH)]
                 made.phis += copies
@@ -292,6 +328,10 @@ class _Widened:
         for instr in block.instrs:
             b.loc, b.origin = instr.loc, instr.origin
             self._copy_instr(b, instr)
+
+    def _is_of_terms(self, phi: Phi) -> bool:
+        """Return whether a phi is of a sum whose terms are kept."""
+        return phi in self._sums and bool(self._sums[phi].counts)
 
     def _copy_instr(self, b: Builder, instr: Instr) -> None:
         found = self._found
@@ -338,6 +378,13 @@ class _Widened:
         """Add to a sum: the number of each lane one by one, or to the sum of each lane."""
         (place,) = (place for place, each in enumerate(instr.args) if each in sum.members)
         addend = instr.args[1 - place]
+        if sum.counts:
+            term = self._spread(b, addend)
+            if instr.op is operator.sub:
+                term = b.call(operator.neg, term, type=term.type)
+            index = [*(self._scalar_of(count.phi) for count in sum.counts), Const(sum.adds.index(instr), _INDEX)]
+            b.call(ops.setitem, self._terms[sum], term, *index, type=types.none)
+            return
         before = instr.args[place]
         assert isinstance(before, Value)
         if not sum.in_order:
@@ -357,11 +404,13 @@ class _Widened:
 
     def _is_of_slice(self, array: Value, index: Sequence[Operand]) -> bool:
         """Return whether an element is in the slice of its iteration, which is in lanes."""
-        axis = self._slices.get(array)
-        return axis is not None and self._found.along(index) == axis and index[axis] is self._count.phi
+        slices = self._slices.get(array)
+        if slices is None or self._found.along(index) != slices.axis:
+            return False
+        return index[slices.axis] is self._count.phi
 
     def _in_slice(self, array: Value, index: Sequence[Operand]) -> list[Operand]:
-        axis = {**self._slices, **self._added_slices}[array]
+        axis = (self._slices.get(array) or self._added_slices[array]).axis
         return [self._scalar_of(each) for place, each in enumerate(index) if place != axis]
 
     def _store(self, b: Builder, instr: Instr) -> None:
@@ -440,7 +489,7 @@ class _Widened:
         """Set the operands of the phis of a block, and its terminator."""
         made = self._blocks[block]
         for phi in block.phis:
-            for pred, operand in phi.incoming.items():
+            for pred, operand in () if self._is_of_terms(phi) else phi.incoming.items():
                 at = self._copied(pred)
                 b = Builder(at)
                 if phi in self._each:
@@ -483,5 +532,13 @@ def _in_lanes(array: Value, ndim: int) -> Type:
 
 
 def _is_whole(instr: Instr) -> bool:
-    """Return whether an operation acts on several numbers at once."""
+    """Return whether an operation acts on several numbers at once: of floats of one kind."""
+    operands = instr.args[1:] if instr.op is ops.select else instr.args
+    kinds = {each.type for each in operands}
+    if instr.op is ops.select:
+        return kinds == {instr.type}
+    if len(kinds) != 1 or not isinstance(operands[0].type, types.Float):
+        return False
+    if instr.op in (max, min):
+        return len(operands) == 2
     return instr.op in _WHOLE or ops.of(instr.op).comparison is not None

@@ -1,4 +1,4 @@
-"""What differs between neighbouring iterations of a loop, and what is the same in all of them.
+"""Values that differ between neighbouring iterations of a loop, and values that are the same in all of them.
 
     for i in range(n):                  UNIT        i, and what differs from it by the same number in all iterations
         for j in range(d):              UNIFORM     j, d, w[j]
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import enum
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,8 @@ from numba import types
 
 from zygote_py.ir import ops
 from zygote_py.ir.analysis.effects import effect
-from zygote_py.ir.analysis.loops import CountedLoop, Loop, LoopNest
-from zygote_py.ir.core import Branch, Const, Function, Instr, Operand, Phi, Raise, Routine, Type, Undef, Value
+from zygote_py.ir.analysis.loops import CountedLoop, Loop, LoopNest, counted
+from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Operand, Phi, Raise, Routine, Type, Undef, Value
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops import Effect, Role
 from zygote_py.ir.walks import uses
@@ -41,13 +41,30 @@ class Unfit(Exception):
     """The iterations of a loop do not run side by side."""
 
 
+@dataclass(frozen=True, eq=False)
+class Slices:
+    """Slices of an array, one for each iteration: along an axis, with the lengths that loops count on the others."""
+
+    axis: int
+    bounds: Mapping[int, Operand]
+
+
 @dataclass(eq=False)
 class Sum:
-    """A number that the iterations add to: its phis, its additions, and whether any order of them will do."""
+    """A number that the iterations add to: its phis, its additions, and whether these must keep their order.
+
+    If they must, and are in inner loops, these are `counts`: the terms are kept, and added up after all of a block.
+    """
 
     phi: Phi
     members: dict[Phi | Instr, None]
     in_order: bool
+    counts: tuple[CountedLoop, ...] = ()
+
+    @property
+    def adds(self) -> list[Instr]:
+        """Return the additions; in order, if they are in one block."""
+        return [each for each in self.members if isinstance(each, Instr)]
 
 
 _MAKERS = (ops.record, ops.zeros, np.zeros_like, np.empty_like)
@@ -60,7 +77,10 @@ class Varying:
 
     def __init__(self, function: Function, nest: LoopNest, loop: Loop, count: CountedLoop) -> None:
         self.loop, self.count = loop, count
+        self._function, self._nest = function, nest
         self._uses = uses(function)
+        self._lengths = self._counters()
+        self._home = {value: block for block in loop.order for value in block.values}
         self._depths = {instr: nest.depth(block) for block in loop.order for instr in block.instrs}
         self._any_order = _may_reorder(function)
         self.kinds: dict[Value, Kind] = dict.fromkeys(loop.values, Kind.UNIFORM)
@@ -88,39 +108,76 @@ class Varying:
         kinds = [self.kind(each) for each in index]
         return kinds.index(Kind.UNIT) if sum(kinds) == Kind.UNIT else None
 
-    def read_in_slices(self) -> dict[Value, int]:
-        """Return the arrays of which iterations read slices of their own, with the axis, element by element."""
-        found: dict[Value, int] = {}
+    def read_in_slices(self) -> dict[Value, Slices]:
+        """Return the arrays of which iterations read slices of their own, element by element."""
+        found: dict[Value, Slices] = {}
         for block in self.loop.order:
             for instr in block.instrs:
                 if instr.op is ops.getitem and instr.args[0] in self.arrays and instr.args[0] not in self.private:
                     array, *index = instr.args
-                    axis = self._own_axis(index)
-                    if axis is not None and _is_in_lanes(array_type(array).dtype) and isinstance(array, Value):
-                        found.setdefault(array, axis)
+                    slices = self._slices(index)
+                    if slices is not None and _is_in_lanes(array_type(array).dtype) and isinstance(array, Value):
+                        found.setdefault(array, slices)
         return found
 
-    def added_in_slices(self) -> dict[Value, int]:
+    def added_in_slices(self) -> dict[Value, Slices]:
         """Return the arrays to which iterations add in slices of their own, several times to each element."""
-        found: dict[Value, int] = {}
+        found: dict[Value, Slices] = {}
         for array, adds in self.added.items():
-            axes = [self._own_axis(each.args[2:]) for each in adds]
+            slices = [self._slices(each.args[2:]) for each in adds]
+            first, axes = slices[0], {None if each is None else each.axis for each in slices}
             deep = max(self._depths[each] for each in adds) > self.loop.depth + array_type(array).ndim - 1
             are_sums = all(each.op is ops.accumulate for each in adds)
-            if axes[0] is not None and set(axes) == {axes[0]} and deep and are_sums:
-                found[array] = axes[0]
+            if first is not None and axes == {first.axis} and deep and are_sums:
+                found[array] = first
         return found
 
-    def _own_axis(self, index: list[Operand] | tuple[Operand, ...]) -> int | None:
-        """Return the axis of an index that is the number of the iteration, if inner loops go through the others."""
+    def added_in_parts(self) -> list[Value]:
+        """Return the arrays to which iterations add at the same places."""
+        slices = self.added_in_slices()
+        return [
+            array
+            for array, adds in self.added.items()
+            if array not in slices and any(self.is_uniform(each.args[2:]) for each in adds)
+        ]
+
+    def _slices(self, index: Sequence[Operand]) -> Slices | None:
+        """Return which slices an index is in, if it is the number of the iteration and inner loops count the others."""
         axis = self.along(index)
         start = self.count.start
         if axis is None or index[axis] is not self.count.phi or len(index) < 2:
             return None
         if not isinstance(start, Const) or not isinstance(start.value, int) or start.value < 0:
             return None
-        others = [each for place, each in enumerate(index) if place != axis]
-        return axis if all(isinstance(each, Value) and each in self.loop.values for each in others) else None
+        bounds: dict[int, Operand] = {}
+        for place, each in enumerate(index):
+            bound = self._lengths.get(each) if isinstance(each, Phi) else None
+            if place != axis and bound is None:
+                return None
+            if place != axis and bound is not None:
+                bounds[place] = bound
+        return Slices(axis, bounds)
+
+    def _counters(self) -> dict[Phi, Operand]:
+        """Return the counters of inner loops that count to a length, or from it to zero, with the length."""
+        found: dict[Phi, Operand] = {}
+        pending = list(self.loop.children)
+        while pending:
+            inner = pending.pop()
+            pending += inner.children
+            count = counted(inner, self._function)
+            if count is None or count.phi.type != types.int64:
+                continue
+            length: Operand | None = None
+            if count.step == 1 and count.start == Const(0, types.int64) and count.condition.op is operator.lt:
+                length = count.bound
+            elif count.step == -1 and count.bound == Const(0, types.int64) and count.condition.op is operator.ge:
+                match count.start:
+                    case Instr(op=operator.sub, args=(whole, Const(value=1))):
+                        length = whole
+            if length is not None and length not in self.loop.values:
+                found[count.phi] = length
+        return found
 
     # -------------------------------------------------------------------------------------------------------- arrays
 
@@ -154,7 +211,7 @@ class Varying:
     # ---------------------------------------------------------------------------------------------------------- sums
 
     def _sum(self, phi: Phi) -> Sum:
-        """Return the sum that a phi of the header is. Raises Unfit if it is none."""
+        """Return the sum that a phi of the header stands for. Raises Unfit for another phi."""
         if not isinstance(phi.type, types.Float):
             raise Unfit
         members: dict[Phi | Instr, None] = {phi: None}
@@ -184,13 +241,45 @@ class Varying:
                 raise Unfit
             if isinstance(member, Instr) and sum(each in members for each in member.args) != 1:
                 raise Unfit
+            if any(each.type != phi.type for each in member.args):
+                raise Unfit
         if phi.incoming[self.loop.latches[0]] not in members:
             raise Unfit
-        adds = [each for each in members if isinstance(each, Instr)]
-        in_order = not self._any_order and any(each.origin is None for each in adds)
-        if in_order and (len(adds) != 1 or len(members) != 2):
+        found = Sum(phi, members, False)
+        if self._any_order or all(each.origin is not None for each in found.adds):
+            return found
+        found.in_order = True
+        if len(found.adds) != 1 or len(members) != 2:
+            found.counts = self._counts_around(found)
+        return found
+
+    def _counts_around(self, sum: Sum) -> tuple[CountedLoop, ...]:
+        """Return how the loops around the additions to a sum count. Raises Unfit if terms cannot be kept for each."""
+        block, *others = {self._home[each] for each in sum.adds}
+        innermost = self._nest.innermost(block)
+        if others or innermost is None or not self._nest.tree.dominates(block, innermost.latches[0]):
             raise Unfit
-        return Sum(phi, members, in_order)
+        counts: list[CountedLoop] = []
+        while innermost is not self.loop:
+            assert innermost is not None
+            count = counted(innermost, self._function)
+            if count is None or count.step != 1 or count.start != Const(0, count.phi.type):
+                raise Unfit
+            is_plain = count.comparison is ops.of(operator.lt).comparison and count.phi.type == types.int64
+            if not is_plain or count.bound in self.loop.values:
+                raise Unfit
+            counts.insert(0, count)
+            innermost = innermost.parent
+        phis = [each for each in sum.members if isinstance(each, Phi)]
+        headers = [self.loop.header, *(self._home[count.phi] for count in counts)]
+        if len(phis) != len(headers) or {self._home[each] for each in phis} != set(headers):
+            raise Unfit
+        sum.members = dict.fromkeys(sorted(sum.members, key=lambda each: self._place(each, block)))
+        return tuple(counts)
+
+    def _place(self, member: Phi | Instr, block: Block) -> int:
+        """Return the place of an addition in its block."""
+        return block.instrs.index(member) if isinstance(member, Instr) else -1
 
     # --------------------------------------------------------------------------------------------------------- kinds
 
@@ -240,9 +329,13 @@ class Varying:
 
     def _check(self) -> None:
         """Raise Unfit unless everything in the loop can be done for several iterations at a time."""
-        for block in self.loop.order:
+        blocks, may_raise = self.loop.order, False
+        for block in blocks:
             if any(not _is_number(phi.type) for phi in block.phis):
                 raise Unfit
+            if block is not self.loop.header and any(each.phis for each in block.successors if each not in self.loop):
+                raise Unfit
+            may_raise = may_raise or any(not self.is_uniform(each.args) and _may_raise(each) for each in block.instrs)
             for instr in block.instrs if block is not self.loop.header else ():
                 self._check_instr(instr)
             leaves = any(use.block not in self.loop for value in block.values for use in self._uses.get(value, ()))
@@ -253,6 +346,9 @@ class Varying:
                     raise Unfit
                 case Raise(args=args) if not self.is_uniform(args):
                     raise Unfit
+        checks = any(instr.op is ops.refuse for block in blocks for instr in block.instrs)
+        if may_raise and (checks or any(each not in self.loop for block in blocks[1:] for each in block.successors)):
+            raise Unfit  # which is raised first depends on the order
         for array, adds in self.added.items():
             self._check_added(array, adds)
 
@@ -260,6 +356,8 @@ class Varying:
         if isinstance(instr.op, Routine):
             raise Unfit
         if instr.op is ops.dim:
+            if instr.args[0] in self.loop.values:
+                raise Unfit
             return
         if instr.op in (*_STORES, ops.accumulate):
             array, value, *index = instr.args
@@ -293,7 +391,9 @@ class Varying:
 
     def _check_added(self, array: Value, adds: list[Instr]) -> None:
         """Check what is stored in an array of others: sums, or elements of an iteration's own."""
-        if array in self.loop.values or not array_type(array).aligned:
+        if array in self.loop.values or not array_type(array).aligned or not array_type(array).ndim:
+            raise Unfit
+        if not self._any_order and any(each.op is ops.accumulate and each.origin is None for each in adds):
             raise Unfit
         for use in self._uses.get(array, ()):
             reads = use.block in self.loop and use.user not in adds
@@ -320,6 +420,11 @@ def _reads_whole(instr: Instr) -> bool:
     if ops.of(instr.op).role is Role.STORE or effect(instr) is not Effect.READ or not _is_number(instr.type):
         return False
     return instr.op is not ops.getitem and all(isinstance(each, Const) for each in instr.args[1:])
+
+
+def _may_raise(instr: Instr) -> bool:
+    record = ops.of(instr.op)
+    return record.raises or record.raises_for_zero
 
 
 def _is_number(kind: Type) -> bool:

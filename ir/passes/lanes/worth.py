@@ -26,8 +26,6 @@ _DIVISIONS = (operator.truediv, operator.floordiv, operator.mod)
 
 def is_worth_it(found: Varying, nest: LoopNest, width: int) -> bool:
     """Return whether the operations of a loop cost less in lanes."""
-    if not found.loop.children:
-        return False
     one_by_one, side_by_side = 0.0, 0.0
     for block in found.loop.order:
         inner = nest.innermost(block)

@@ -165,8 +165,7 @@ def test_the_norm_at_zero():
 def everything(a, b, n):
     y = a @ b if n > 0 else np.linalg.inv(a)
     y = np.linalg.solve(a, y) if n > 1 else np.linalg.cholesky(a @ a.T) @ y
-    s = np.linalg.slogdet(a)[1] + np.linalg.det(y) + np.linalg.norm(y) + np.vdot(a[0], b[:, 0]) + np.dot(a, b[0])[1]
-    return s + np.sum(np.linalg.solve(a, b[1])) + np.sum(y * np.linalg.matrix_power(a, 3))
+    return np.linalg.slogdet(a)[1] + np.linalg.norm(y) + np.vdot(a[0], b[:, 0]) + np.sum(y * np.dot(a, b[0]))
 
 
 @pytest.mark.compiled

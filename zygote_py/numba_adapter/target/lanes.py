@@ -212,6 +212,29 @@ def _add_lanes(context: Any, array: Any, parts: Any, count: Any) -> Any:
     return signature(types.none, array, parts, count), apart
 
 
+@intrinsic(prefer_literal=True)
+def _added_in_order(context: Any, total: Any, parts: Any, count: Any) -> Any:
+    kind = types.unliteral(total)
+    if not isinstance(parts, types.Array) or kind != parts.dtype or not isinstance(count, types.IntegerLiteral):
+        return None
+
+    def lowered(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        source = fields_of(context, builder, parts, args[1])
+        found = cgutils.alloca_once_value(builder, args[0])
+        word = context.get_value_type(types.intp)
+        for number in range(count.literal_value):
+            with cgutils.loop_nest(builder, source.shape[:-1], word) as indices:
+                part = builder.load(element_at(context, builder, parts, source, [*indices, word(number)]))
+                builder.store(builder.fadd(builder.load(found), part), found)
+        return builder.load(found)
+
+    def apart(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        name = f"added in order {parts} {count.literal_value}"
+        return called_apart(context, builder, name, lowered, signature(kind, kind, parts), args[:2])
+
+    return signature(kind, kind, parts, count), apart
+
+
 def _of_slices(is_sum: bool) -> Any:
     """Return the intrinsic of `add_to_slices`, or of `copy_slices`."""
 
@@ -315,6 +338,7 @@ NATIVE: dict[Any, Any] = {
     ops.interleaved: _interleaved,
     ops.lane_of_array: _lane_of_array,
     ops.add_lanes: _add_lanes,
+    ops.added_in_order: _added_in_order,
     ops.select_lanes: _select_lanes,
     ops.copy_slices: _of_slices(False),
     ops.add_to_slices: _of_slices(True),
