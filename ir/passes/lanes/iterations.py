@@ -19,7 +19,6 @@ is compiled (`zygote_py.compiler.pipeline`).
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -50,7 +49,7 @@ from zygote_py.ir.core import (
     zero,
 )
 from zygote_py.ir.passes.lanes.varying import Kind, Sum, Unfit, Varying, array_type
-from zygote_py.ir.passes.lanes.worth import is_worth_it
+from zygote_py.ir.passes.lanes.worth import FUNCTIONS, is_worth_it
 from zygote_py.ir.types import Lanes
 
 WIDTH = 8
@@ -58,11 +57,7 @@ _MOST_PARTS = 8  # elements of an array that all iterations add to, for each ite
 _array_of: Callable[[Type, int, Any], Type] = types.Array
 _INDEX = types.int64
 _ARITHMETIC = (operator.add, operator.sub, operator.mul, operator.neg, operator.truediv, np.divide, max, min)
-_FUNCTIONS = (
-    *(math.exp, math.log, math.sin, math.cos, math.sqrt, abs),
-    *(np.exp, np.log, np.sin, np.cos, np.sqrt, np.abs),
-)
-_WHOLE = frozenset((*_ARITHMETIC, *_FUNCTIONS, ops.select))
+_WHOLE = frozenset((*_ARITHMETIC, *FUNCTIONS, ops.select))
 
 
 def iterations_in_lanes(function: Function) -> bool:

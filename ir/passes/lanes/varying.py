@@ -77,12 +77,12 @@ class Varying:
 
     def __init__(self, function: Function, nest: LoopNest, loop: Loop, count: CountedLoop) -> None:
         self.loop, self.count = loop, count
-        self._function, self._nest = function, nest
+        self.function, self._nest = function, nest
         self._uses = uses(function)
         self._lengths = self._counters()
         self._home = {value: block for block in loop.order for value in block.values}
         self._depths = {instr: nest.depth(block) for block in loop.order for instr in block.instrs}
-        self._any_order = _may_reorder(function)
+        self._any_order = allows(function, "reassoc")
         self.kinds: dict[Value, Kind] = dict.fromkeys(loop.values, Kind.UNIFORM)
         self.kinds[count.phi] = Kind.UNIT
         self.arrays = self._arrays()
@@ -165,7 +165,7 @@ class Varying:
         while pending:
             inner = pending.pop()
             pending += inner.children
-            count = counted(inner, self._function)
+            count = counted(inner, self.function)
             if count is None or count.phi.type != types.int64:
                 continue
             length: Operand | None = None
@@ -262,7 +262,7 @@ class Varying:
         counts: list[CountedLoop] = []
         while innermost is not self.loop:
             assert innermost is not None
-            count = counted(innermost, self._function)
+            count = counted(innermost, self.function)
             if count is None or count.step != 1 or count.start != Const(0, count.phi.type):
                 raise Unfit
             is_plain = count.comparison is ops.of(operator.lt).comparison and count.phi.type == types.int64
@@ -439,9 +439,9 @@ def _is_scalar(operand: Operand) -> bool:
     return isinstance(operand, Const | Undef) or _is_number(operand.type)
 
 
-def _may_reorder(function: Function) -> bool:
-    """Return whether the user allows sums in any order."""
+def allows(function: Function, flag: str) -> bool:
+    """Return whether the user allows an inexactness, such as sums in any order: "reassoc"."""
     flags = function.options.get("fastmath")
-    return flags is True or (
-        isinstance(flags, set | frozenset | list | tuple) and bool({"fast", "reassoc"} & set(flags))
-    )
+    if flags is True:
+        return True
+    return isinstance(flags, set | frozenset | list | tuple) and bool({"fast", flag} & set(flags))

@@ -1,26 +1,35 @@
 """Whether it pays to run the iterations of a loop side by side: a count of operations, ten times for each inner loop.
 
-An operation on several numbers costs as much as two. One that is done for each lane costs as much as in as many
-iterations, and so does reading elements that do not stand next to each other. Of innermost loops without sums, half are
-taken to become vectors of the processor's anyway.
+An operation on several numbers costs as much as two, and so does a function where the user allows those of vectors
+(docs/vector-functions.md). An operation that is done for each lane costs as much as in as many iterations, and so does
+reading elements that do not stand next to each other. Of innermost loops without sums, half are taken to become vectors
+of the processor's anyway.
 """
 
 from __future__ import annotations
 
+import math
 import operator
 
+import numpy as np
 from numba import types
 
 from zygote_py.ir import ops
 from zygote_py.ir.analysis.loops import Loop, LoopNest
 from zygote_py.ir.core import Block, Instr, Phi
 from zygote_py.ir.ops import Cost
-from zygote_py.ir.passes.lanes.varying import Kind, Varying
+from zygote_py.ir.passes.lanes.varying import Kind, Varying, allows
 
 _ROUNDS = 10  # of an inner loop
 _OF_ALL = 2  # the cost of an operation on all lanes
 _FUNCTION, _DIVISION = 20, 4
 _AT_LEAST = 1.25  # times as fast
+FUNCTIONS = frozenset(  # of several numbers at once
+    (
+        *(math.exp, math.log, math.sin, math.cos, math.sqrt, abs),
+        *(np.exp, np.log, np.sin, np.cos, np.sqrt, np.abs),
+    )
+)
 _DIVISIONS = (operator.truediv, operator.floordiv, operator.mod)
 
 
@@ -57,7 +66,8 @@ def _in_lanes(found: Varying, instr: Instr, width: int) -> float:
         return 2.0 * width
     if found.is_uniform(instr.args) and array not in found.added:
         return 1.0
-    return width if found.kind(instr) is Kind.EACH or _cost(instr) >= _FUNCTION else _OF_ALL
+    is_of_each = _cost(instr) >= _FUNCTION and not (instr.op in FUNCTIONS and allows(found.function, "afn"))
+    return width if found.kind(instr) is Kind.EACH or is_of_each else _OF_ALL
 
 
 def _is_elementwise(loop: Loop) -> bool:

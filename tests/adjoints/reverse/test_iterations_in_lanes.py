@@ -172,6 +172,14 @@ def test_single_precision(widened):
     assert any(widened)
 
 
+def test_functions_of_vectors(monkeypatch):
+    found = watched(monkeypatch)
+    dx, dw = zg.gradient(numba.njit(fastmath=True)(doubled), mode="reverse")(X, W)
+    (expected,) = slopes(doubled, (X, W), (0, 1)).products
+    np.testing.assert_allclose(np.concatenate([dx.ravel(), dw]), expected, rtol=1e-9, atol=1e-9)
+    assert found == [True]
+
+
 def test_division_by_zero(widened):
     def quotients(x, w):
         total = 0.0

@@ -15,7 +15,7 @@ import numpy as np
 from numba import types
 
 from zygote_py.ir import Lanes
-from zygote_py.numba_adapter.base.internals import cgutils
+from zygote_py.numba_adapter.base.internals import ConfigStack, cgutils
 from zygote_py.numba_adapter.emitted.lowering.elements import Fields, address
 
 _BINARY: dict[Any, str] = {
@@ -106,7 +106,10 @@ def _call(builder: Any, name: str, vector: Any) -> Any:
         kind = f"v{count}f{64 if vector.type.element == llvm.DoubleType() else 32}"
         function_type = llvm.FunctionType(vector.type, [vector.type])
         function = cgutils.get_or_insert_function(builder.module, function_type, f"llvm.{name}.{kind}")
-        return builder.call(function, [vector])
+        flags: Any = ConfigStack.top_or_none()
+        # Numba gives calls of numbers the flags, and no calls of vectors.
+        allowed = () if flags is None or not flags.fastmath else flags.fastmath.flags
+        return builder.call(function, [vector], fastmath=tuple(allowed))
     half = count // 2
     parts = []
     for places in (range(half), range(half, count)):
