@@ -20,7 +20,7 @@ is compiled (`zygote_py.compiler.pipeline`).
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,14 +48,13 @@ from zygote_py.ir.core import (
     retarget,
     zero,
 )
+from zygote_py.ir.passes.lanes.conditions import INDEX as _INDEX, conditions, lengths_of
 from zygote_py.ir.passes.lanes.varying import Kind, Sum, Unfit, Varying, array_type
 from zygote_py.ir.passes.lanes.worth import FUNCTIONS, is_worth_it
 from zygote_py.ir.types import Lanes
 
 WIDTH = 8
-_MOST_PARTS = 8  # elements of an array that all iterations add to, for each iteration
 _array_of: Callable[[Type, int, Any], Type] = types.Array
-_INDEX = types.int64
 _ARITHMETIC = (operator.add, operator.sub, operator.mul, operator.neg, operator.truediv, np.divide, max, min)
 _WHOLE = frozenset((*_ARITHMETIC, *FUNCTIONS, ops.select))
 
@@ -166,29 +165,12 @@ class _Widened:
         length = b.call(operator.sub, self._count.bound, start, type=_INDEX)
         blocks = b.call(operator.floordiv, length, width, type=_INDEX)
         enough = b.call(operator.ge, length, width, type=types.boolean)
-        for condition in self._conditions(b, length):
+        for condition in conditions(b, self._found, length):
             enough = b.call(operator.and_, enough, condition, type=types.boolean)
         b.block.terminator = Branch(enough, self._made, self._join)
         b = Builder(self._made, self._loop.header.loc)
         whole = b.call(operator.mul, blocks, width, type=_INDEX)
         return blocks, b.call(operator.add, start, whole, type=_INDEX)
-
-    def _conditions(self, b: Builder, length: Instr) -> Iterator[Instr]:
-        """Yield conditions under which what is done for whole arrays is little, compared with the iterations."""
-        for array in self._found.added_in_parts():
-            size: Operand = Const(1, _INDEX)
-            for each in self._lengths(b, array):
-                size = b.call(operator.mul, size, each, type=_INDEX)
-            most = b.call(operator.mul, length, Const(_MOST_PARTS, _INDEX), type=_INDEX)
-            yield b.call(operator.le, size, most, type=types.boolean)
-        for array, slices in (*self._slices.items(), *self._added_slices.items()):
-            for axis, bound in slices.bounds.items():
-                if not (
-                    isinstance(bound, Instr) and bound.op is ops.dim and bound.args == (array, Const(axis, _INDEX))
-                ):
-                    dim = b.call(ops.dim, array, Const(axis, _INDEX), type=_INDEX)
-                    twice = b.call(operator.mul, bound, Const(2, _INDEX), type=_INDEX)
-                    yield b.call(operator.le, dim, twice, type=types.boolean)
 
     def _make_arrays(self) -> None:
         """Make an array with an element for each lane of each private one that differs."""
@@ -196,27 +178,23 @@ class _Widened:
         for array in self._found.lanes:
             assert isinstance(array, Instr)
             op = ops.zeros if ops.of(array.op).contents == "zero" else ops.record
-            lengths = array.args if array.op in (ops.zeros, ops.record) else self._lengths(b, array)
+            lengths = array.args if array.op in (ops.zeros, ops.record) else lengths_of(b, array)
             self._arrays[array] = b.call(
                 op, *lengths, type=_in_lanes(array, array_type(array).ndim), hint=f"{array.hint}_lanes"
             )
         for op, axes in ((ops.record, self._slices), (ops.zeros, self._added_slices)):
             for array, slices in axes.items():
-                lengths = self._lengths(b, array)
+                lengths = lengths_of(b, array)
                 del lengths[slices.axis]
                 kind = _in_lanes(array, array_type(array).ndim - 1)
                 self._arrays[array] = b.call(op, *lengths, type=kind, hint=f"{array.hint}_slices")
 
         for each in self._found.sums:
-            if each.counts:
+            if each.counts is not None:
                 bounds = [count.bound for count in each.counts]
                 kind = _array_of(Lanes(each.phi.type, WIDTH), len(bounds) + 1, "C")
                 number = Const(len(each.adds), _INDEX)
                 self._terms[each] = b.call(ops.record, *bounds, number, type=kind, hint=f"{each.phi.hint}_terms")
-
-    def _lengths(self, b: Builder, array: Value) -> list[Instr]:
-        axes = range(array_type(array).ndim)
-        return [b.call(ops.dim, array, Const(axis, _INDEX), type=_INDEX) for axis in axes]
 
     def _begin(self, blocks: Instr) -> None:
         """Make the header, which counts the blocks, and what it hands on: the number of the iteration, and sums."""
@@ -284,7 +262,7 @@ class _Widened:
         assert isinstance(last, Value)
         made = (self._scalar if each.in_order else self._wide)[phi]
         assert isinstance(made, Phi)
-        if each.counts:
+        if each.counts is not None:
             at_end, number = Builder(latch, phi.loc), Const(WIDTH, _INDEX)
             terms = self._terms[each]
             made.incoming[latch] = at_end.call(ops.added_in_order, made, terms, number, type=phi.type, hint=phi.hint)
@@ -326,7 +304,7 @@ class _Widened:
 
     def _is_of_terms(self, phi: Phi) -> bool:
         """Return whether a phi is of a sum whose terms are kept."""
-        return phi in self._sums and bool(self._sums[phi].counts)
+        return phi in self._sums and self._sums[phi].counts is not None
 
     def _copy_instr(self, b: Builder, instr: Instr) -> None:
         found = self._found
@@ -373,7 +351,7 @@ class _Widened:
         """Add to a sum: the number of each lane one by one, or to the sum of each lane."""
         (place,) = (place for place, each in enumerate(instr.args) if each in sum.members)
         addend = instr.args[1 - place]
-        if sum.counts:
+        if sum.counts is not None:
             term = self._spread(b, addend)
             if instr.op is operator.sub:
                 term = b.call(operator.neg, term, type=term.type)
@@ -423,7 +401,7 @@ class _Widened:
             if array not in self._arrays:
                 at_start = Builder(self._made, self._loop.header.loc)
                 kind = _in_lanes(array, array_type(array).ndim)
-                lengths = self._lengths(at_start, array)
+                lengths = lengths_of(at_start, array)
                 self._arrays[array] = at_start.call(ops.zeros, *lengths, type=kind, hint=f"{array.hint}_parts")
             b.add(instr.copy((self._arrays[array], self._spread(b, value), *map(self._scalar_of, index))))
         else:

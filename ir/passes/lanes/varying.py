@@ -53,13 +53,14 @@ class Slices:
 class Sum:
     """A number that the iterations add to: its phis, its additions, and whether these must keep their order.
 
-    If they must, and are in inner loops, these are `counts`: the terms are kept, and added up after all of a block.
+    If they must, and are several, or in inner loops, which are `counts`, the terms are kept, and added up after all of
+    a block.
     """
 
     phi: Phi
     members: dict[Phi | Instr, None]
     in_order: bool
-    counts: tuple[CountedLoop, ...] = ()
+    counts: tuple[CountedLoop, ...] | None = None
 
     @property
     def adds(self) -> list[Instr]:

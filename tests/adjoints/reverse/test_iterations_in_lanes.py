@@ -154,6 +154,55 @@ def doubled(x, w):
     return found
 
 
+def test_several_terms_in_an_iteration_and_lengths_below_zero(widened):
+    def several_terms(x, w, m, p):
+        total = 0.0
+        for i in range(x.shape[0]):
+            y = 0.3
+            for j in range(x.shape[1]):
+                y = y * w[j] / (1.5 + y * y) + x[i, j]
+            total += y
+            total += y * y
+        return total
+
+    def nested_terms(x, w, m, p):
+        total = 0.0
+        for i in range(x.shape[0]):
+            y = 0.3
+            for _ in range(m):
+                for j in range(p):
+                    y = y * w[j] / (1.5 + y * y) + x[i, j]
+                    total += y
+        return total
+
+    for f in (several_terms, nested_terms):
+        gradient, compiled = zg.value_and_gradient(f, wrt=(0, 1), mode="reverse"), numba.njit(f)
+        for m, p in ((2, 4), (-1, 4), (-5, 4), (4, -1), (-(10**9), 4), (0, 10**12)):
+            args = (X, W, m, p)
+            value, found = gradient(*args)
+            assert value == compiled(*args)
+            by_difference = slopes(f, args, (0, 1), np.random.default_rng(1))
+            assert by_difference.off(np.ones(1), real_parts(found)) < 1e-7
+    assert all(widened)
+
+
+def test_booleans_of_an_iteration(widened):
+    def f(b, x, w):
+        total = 0.0
+        for i in range(x.shape[0]):
+            y = 0.3
+            for j in range(w.shape[0]):
+                y = y * w[j] / (1.5 + y * y) + x[i, j] * b[i, j]
+            total += y
+        return total
+
+    args = (X > 0.1, X, W)
+    found = zg.gradient(f, wrt=(1, 2), mode="reverse")(*args)
+    by_difference = slopes(f, args, (1, 2), np.random.default_rng(1))
+    assert by_difference.off(np.ones(1), real_parts(found)) < 1e-7
+    assert all(widened)
+
+
 def test_single_precision(widened):
     def total(x, w):
         found = np.float32(0.0)

@@ -274,7 +274,8 @@ def _of_slices(is_sum: bool) -> Any:
                 else:
                     value = llvm.Constant(vector_type(several), llvm.Undefined)
                     for number, each in enumerate(at):
-                        value = builder.insert_element(value, builder.load(each), _place(number))
+                        element = context.unpack_value(builder, parts.dtype, each)
+                        value = builder.insert_element(value, element, _place(number))
                 store_lanes(builder, several, value, place)
             return context.get_dummy_value()
 
