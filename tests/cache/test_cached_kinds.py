@@ -82,6 +82,25 @@ def test_hessians_of_loops(process):
     expect(process.run(program), READ, expected)
 
 
+def test_loops_whose_iterations_run_side_by_side(process):
+    program = """
+        from zygote_py import gradient
+        def f(w, x):
+            total = 0.0
+            for i in range(x.shape[0]):
+                y = 1.0
+                for j in range(x.shape[1]):
+                    y = y * y * w[0] + x[i, j] * w[1] + y
+                total += y
+            return total
+        df = gradient(f, wrt=0, mode="reverse")
+        show(df, tuple(df(np.array([0.0, 2.0]), np.ones((9, 2)))))
+    """
+    expected = [90.0, 18.0]
+    expect(process.run(program), COMPILED, expected)
+    expect(process.run(program), READ, expected)
+
+
 def test_recursions_of_higher_order_and_over_arrays(process):
     program = """
         from zygote_py import hessian, pullback

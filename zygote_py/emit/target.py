@@ -151,10 +151,15 @@ def emit_and_widen(
     Where iterations are independent, Numba gets several at a time. The function is changed.
     """
     emitted = emit(function, name=name, target=NJIT, options=options, defaults=defaults, notes=notes)
-    if options.get("parallel") or options.get("boundscheck"):
+    if _runs_in_order(options):
         return emitted
     functions = [function, *(routine.function for routine in routines_of(function))]
-    done = [iterations_in_lanes(each) for each in functions]
+    done = [iterations_in_lanes(each) for each in functions if not _runs_in_order(each.options)]
     if not any(done):
         return emitted
     return replace(emitted, compiled=emit(function, name=name, target=NJIT, options=options, defaults=defaults))
+
+
+def _runs_in_order(options: Mapping[str, object]) -> bool:
+    """Return whether Numba's own passes compile a function, or its bounds are checked, so that it runs as it is."""
+    return bool(options.get("parallel") or options.get("boundscheck"))

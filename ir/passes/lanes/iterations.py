@@ -14,7 +14,7 @@ the loop around it are independent if each is reversed as soon as it has run (`F
 iterations pass on are sums then, which may be added up in any order, or are added up in the old one.
 
 The loops that remain do what is left at the end. The text of a function does not show any of this: it is done to what
-is compiled (`zygote_py.compiler.pipeline`).
+is compiled (`zygote_py.emit.target`).
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from numba import types
 
 from zygote_py.ir import ops
 from zygote_py.ir.analysis.dominators import reverse_postorder
+from zygote_py.ir.analysis.effects import is_fresh
 from zygote_py.ir.analysis.loops import CountedLoop, Loop, counted, loop_nest
 from zygote_py.ir.analysis.memory import Memory
 from zygote_py.ir.building.builder import Builder
@@ -115,6 +116,10 @@ def _is_apart(found: Varying, memory: Memory) -> bool:
     roots = {memory.root(array) for array in found.added}
     if None in roots or not roots.isdisjoint(memory.outside):
         return False
+    stores = any(each.op is not ops.accumulate for adds in found.added.values() for each in adds)
+    are_new = all(isinstance(each, Instr) and is_fresh(each) for each in found.added)
+    if stores and len(roots) < len(found.added) and not are_new:
+        return False  # two views of the same memory, which is not only added to
     others = {memory.root(array) for array in found.arrays if array not in found.added and array not in found.private}
     return roots.isdisjoint(others)
 
@@ -512,6 +517,6 @@ def _is_whole(instr: Instr) -> bool:
         return kinds == {instr.type}
     if len(kinds) != 1 or not isinstance(operands[0].type, types.Float):
         return False
-    if instr.op in (max, min):
-        return len(operands) == 2
-    return instr.op in _WHOLE or ops.of(instr.op).comparison is not None
+    if ops.of(instr.op).comparison is not None:
+        return True
+    return instr.op in _WHOLE and kinds == {instr.type} and (instr.op not in (max, min) or len(operands) == 2)

@@ -49,6 +49,11 @@ def jit_is_disabled() -> bool:
     return bool(numba.config.DISABLE_JIT) or any(_overruled)  # type: ignore[attr-defined]
 
 
+def bounds_are_checked() -> bool:
+    """Whether `NUMBA_BOUNDSCHECK` is set: all functions check indices."""
+    return bool(numba.config.BOUNDSCHECK == 1)  # type: ignore[attr-defined]
+
+
 @contextmanager
 def jit_enabled() -> Iterator[None]:
     """Enable Numba for a while, for the thread that holds the lock: `jit_is_disabled` still says what the user set."""

@@ -173,12 +173,12 @@ def _are_of_one(context: Any, builder: Any, kind: Any, sources: list[Fields]) ->
 
 @intrinsic
 def _select_lanes(context: Any, condition: Any, then: Any, orelse: Any) -> Any:
-    kind = next((each for each in (then, orelse) if type(each) is Lanes), None)
-    if type(condition) is not Lanes or any(
-        each not in (kind, then if kind is None else kind.dtype) for each in (then, orelse)
-    ):
+    if type(condition) is not Lanes:
         return None
-    made = Lanes(then, condition.count) if kind is None else kind
+    number = next((each.dtype for each in (then, orelse) if type(each) is Lanes), then)
+    made = Lanes(number, condition.count)
+    if any(each not in (made, number) for each in (then, orelse)):
+        return None
 
     def lowered(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         return builder.select(args[0], *(spread(builder, made, each) for each in args[1:]))
@@ -251,8 +251,8 @@ def _of_slices(is_sum: bool) -> Any:
             given, made = both if is_sum else both[::-1]
             target, source = fields_of(context, builder, array, given), fields_of(context, builder, parts, made)
             word = context.get_value_type(types.intp)
-            behind = builder.add(start, word(several.count))
-            exists = builder.icmp_signed("<=", behind, target.shape[along])  # else, the function does not access it
+            end = builder.add(start, word(several.count))
+            exists = builder.icmp_signed("<=", end, target.shape[along])  # else, the function does not access it
             with builder.if_then(exists), cgutils.loop_nest(builder, source.shape[:-1], word) as indices:
                 place = element_at(context, builder, parts, source, [*indices, word(0)])
                 at = [

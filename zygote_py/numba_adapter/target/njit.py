@@ -37,7 +37,7 @@ from zygote_py.numba_adapter.linking import (
     link_only,
 )
 from zygote_py.numba_adapter.target import records as _records  # noqa: F401 (teaches Numba `ops.array_of_record`)
-from zygote_py.numba_adapter.target.dispatch import is_dispatcher, is_plain, jit_is_disabled
+from zygote_py.numba_adapter.target.dispatch import bounds_are_checked, is_dispatcher, is_plain, jit_is_disabled
 from zygote_py.numba_adapter.target.stored import Code, Stored
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def load(emitted: Emitted) -> Any:
 
     The source is registered with `linecache`, so that tracebacks, `inspect.getsource` and Numba's messages show it.
     """
-    if emitted.compiled is not None and not jit_is_disabled():
+    if emitted.compiled is not None and not (jit_is_disabled() or bounds_are_checked()):
         emitted = emitted.compiled
     digest = hashlib.sha256(emitted.source.encode()).hexdigest()[:12]
     # Without a `__name__`, since Numba can resolve a recursive function only if its module can be imported or is
