@@ -43,6 +43,7 @@ from zygote_py.numba_adapter.emitted.lowering.record_lists import is_of_records
 from zygote_py.numba_adapter.emitted.lowering.registers import kept_in_registers
 from zygote_py.numba_adapter.emitted.lowering.repeated_axes import RepeatedAxes
 from zygote_py.numba_adapter.emitted.lowering.selection import select
+from zygote_py.numba_adapter.emitted.lowering.stack_arrays import kept_on_stack
 from zygote_py.numba_adapter.types import WithClasses
 
 _COUNT = types.MemInfoPointer(types.voidptr)
@@ -60,6 +61,7 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         self._counts: dict[Any, bool] = {}  # whether values of a type count references
         self._loops: RangeLoops | None = None
         self._repeated: RepeatedAxes | None = None
+        self._on_stack: set[int] = set()  # the calls that make small arrays on the stack
         super().init()
         self._implementations: dict[Any, Any] = {}
         self._fields: dict[str, Fields] = {}
@@ -80,6 +82,7 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         self._blk_local_varmap: dict[str, Any] = {}
         self._loops = RangeLoops(self.blocks, kept, self.typeof)
         self._repeated = RepeatedAxes(self.blocks, kept, select)
+        self._on_stack = kept_on_stack(self.blocks, self.typeof, self.fndesc.calltypes)
 
     def _counts_references(self, kind: Any) -> bool:
         found = self._counts.get(kind)
@@ -295,7 +298,10 @@ class EmittedLower(_Lower):  # type: ignore[misc]
             typed = copy_of(signature.recvr)
             if typed is not None and typed.signature.return_type == signature.return_type:
                 return typed.lower(self.context, self.builder, typed.signature, [self.loadvar(expr.func.name)])
-        native = None if expr.kws or expr.vararg or expr.target else native_call(fnty, signature.args)
+        on_stack = id(expr) in self._on_stack
+        native = (
+            None if expr.kws or expr.vararg or expr.target else native_call(fnty, signature.args, on_stack=on_stack)
+        )
         if native is None or native.signature != signature:
             return super()._lower_call_normal(fnty, expr, signature)
         args = self.fold_call_args(fnty, signature, expr.args, expr.vararg, expr.kws)

@@ -7,6 +7,7 @@ else. What they compute, and the errors they raise, are Numba's.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -17,9 +18,13 @@ from numba import types
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.numba_adapter.base import internals
 from zygote_py.numba_adapter.base.internals import ConfigStack, cgutils, npydecl, signature
-from zygote_py.numba_adapter.emitted.lowering.addresses import addresses_of
+from zygote_py.numba_adapter.emitted.lowering.addresses import addresses_of, reserve
 from zygote_py.numba_adapter.emitted.lowering.elements import SCALARS, array_of
 from zygote_py.numba_adapter.emitted.lowering.lane_arithmetic import lanes_of_result, operate
+
+_BYTES_OF_ARRAY = 512  # the most on the stack
+_BYTES_OF_FRAME = 4096  # of such arrays together, so that a recursion can still be thousands of calls deep
+_FRAME = "_zygote_py_frame"  # the attribute of an LLVM function: the bytes that are taken
 
 _TOO_BIG = "array is too big; `arr.size * arr.dtype.itemsize` is larger than the maximum possible size."
 
@@ -32,8 +37,8 @@ class NativeCall:
     lower: Callable[[Any, Any, Any, Any], Any]
 
 
-def native_call(function: Any, args: tuple[Any, ...]) -> NativeCall | None:
-    """Return how a call is lowered here; None if it is Numba's."""
+def native_call(function: Any, args: tuple[Any, ...], *, on_stack: bool = False) -> NativeCall | None:
+    """Return how a call is lowered here; None if it is Numba's. A new array may be put on the stack if so said."""
     if type(function) is not types.Function:
         return None
     key = function.typing_key
@@ -44,16 +49,21 @@ def native_call(function: Any, args: tuple[Any, ...]) -> NativeCall | None:
             return operate(key, kinds)(builder, values)
 
         return NativeCall(signature(lanes, *kinds), lower)
-    known = _KNOWN.get(key)
+    known = (_ON_STACK if on_stack else _KNOWN).get(key)
     return known(tuple(map(types.unliteral, args))) if known is not None else None
 
 
-def _allocation(fill: bool) -> Callable[[tuple[Any, ...]], NativeCall | None]:
+def is_allocation(function: Any, args: tuple[Any, ...]) -> bool:
+    """Return whether a call is one of those that are lowered here, and makes a new array that is zero or not set."""
+    return getattr(function, "typing_key", None) in _ON_STACK and native_call(function, args) is not None
+
+
+def _allocation(fill: bool, *, on_stack: bool = False) -> Callable[[tuple[Any, ...]], NativeCall | None]:
     """`np.empty(shape, dtype)` and `np.zeros(shape, dtype)`."""
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         shapes = cgutils.unpack_tuple(builder, args[0]) if isinstance(sig.args[0], types.BaseTuple) else [args[0]]
-        return allocated(context, builder, sig.return_type, shapes, fill)
+        return allocated(context, builder, sig.return_type, shapes, fill, on_stack=on_stack)
 
     def typed(args: tuple[Any, ...]) -> NativeCall | None:
         if not 1 <= len(args) <= 2 or not _is_shape(args[0]):
@@ -69,12 +79,13 @@ def _allocation(fill: bool) -> Callable[[tuple[Any, ...]], NativeCall | None]:
     return typed
 
 
-def _likeness(fill: bool) -> Callable[[tuple[Any, ...]], NativeCall | None]:
+def _likeness(fill: bool, *, on_stack: bool = False) -> Callable[[tuple[Any, ...]], NativeCall | None]:
     """`np.empty_like(a)` and `np.zeros_like(a)`."""
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         shape = context.data_model_manager[sig.args[0]].get(builder, args[0], "shape")
-        return allocated(context, builder, sig.return_type, cgutils.unpack_tuple(builder, shape), fill)
+        shapes = cgutils.unpack_tuple(builder, shape)
+        return allocated(context, builder, sig.return_type, shapes, fill, on_stack=on_stack)
 
     def typed(args: tuple[Any, ...]) -> NativeCall | None:
         if len(args) != 1 or type(args[0]) is not types.Array or type(args[0].dtype) not in SCALARS:
@@ -124,13 +135,85 @@ _KNOWN: dict[Any, Callable[[tuple[Any, ...]], NativeCall | None]] = {
     min: _largest("<"),
 }
 
+_ON_STACK: dict[Any, Callable[[tuple[Any, ...]], NativeCall | None]] = {
+    np.empty: _allocation(fill=False, on_stack=True),
+    np.zeros: _allocation(fill=True, on_stack=True),
+    np.empty_like: _likeness(fill=False, on_stack=True),
+    np.zeros_like: _likeness(fill=True, on_stack=True),
+}
+
 
 def _is_shape(given: Any) -> bool:
     return given == types.intp or (isinstance(given, types.UniTuple) and given.dtype == types.intp and given.count > 0)
 
 
-def allocated(context: Any, builder: Any, kind: Any, shapes: list[Any], fill: bool) -> Any:
-    """Return a new array, made by a function of its own. Its fields follow from the lengths, for LLVM to see."""
+def allocated(context: Any, builder: Any, kind: Any, shapes: list[Any], fill: bool, *, on_stack: bool = False) -> Any:
+    """Return a new array. Its fields follow from the lengths, for LLVM to see. If it may be on the stack, it is there
+    where it is small.
+    """
+    if not on_stack:
+        meminfo, data, place = _new_memory(context, builder, kind, shapes, fill)
+        found = new_array(context, builder, kind, shapes, meminfo, data)
+        addresses = addresses_of(builder.function)
+        if addresses is not None and place is not None:
+            addresses.note(found, place)
+        return found
+    item = context.get_data_type(kind.dtype)
+    size = context.get_abi_sizeof(item)
+    most = _BYTES_OF_ARRAY // size
+    is_small, count = _small_count(builder, shapes, most)
+    if is_small == cgutils.true_bit:
+        most = count.constant
+    taken = vars(builder.function).get(_FRAME, 0) + most * size
+    if is_small == cgutils.false_bit or taken > _BYTES_OF_FRAME:
+        return allocated(context, builder, kind, shapes, fill)
+    vars(builder.function)[_FRAME] = taken
+    place = reserve(builder, llvm.ArrayType(item, most))
+    place.align = context.get_preferred_array_alignment(kind.dtype)
+    buffer = builder.bitcast(place, cgutils.voidptr_t)
+    nothing = cgutils.get_null_value(cgutils.voidptr_t)
+    if is_small == cgutils.true_bit:
+        if fill:
+            cgutils.memset(builder, buffer, count.type(count.constant * size), 0)
+        return new_array(context, builder, kind, shapes, nothing, buffer)
+    with builder.if_else(is_small, likely=True) as (small, large):
+        with small:
+            if fill:
+                cgutils.memset(builder, buffer, builder.mul(count, count.type(size)), 0)
+            before = builder.basic_block
+        with large:
+            meminfo, data, _ = _new_memory(context, builder, kind, shapes, fill)
+            data = builder.bitcast(data, cgutils.voidptr_t)
+            after = builder.basic_block
+    found = []
+    for here, there in ((nothing, meminfo), (buffer, data)):
+        either = builder.phi(there.type)
+        either.add_incoming(here, before)
+        either.add_incoming(there, after)
+        found.append(either)
+    return new_array(context, builder, kind, shapes, *found)
+
+
+def _small_count(builder: Any, shapes: list[Any], most: int) -> tuple[Any, Any]:
+    """Return whether an array has at most so many elements, and how many they are then."""
+    word = shapes[0].type
+    if all(isinstance(each, llvm.Constant) for each in shapes):
+        count = math.prod(each.constant for each in shapes)
+        is_small = all(0 <= each.constant <= most for each in shapes) and count <= most
+        return cgutils.true_bit if is_small else cgutils.false_bit, word(count)
+    count, is_small = word(1), cgutils.true_bit
+    for each in shapes:
+        is_small = builder.and_(is_small, builder.icmp_unsigned("<=", each, word(most)))
+        count = builder.mul(count, each)
+    if len(shapes) > 1:
+        is_small = builder.and_(is_small, builder.icmp_unsigned("<=", count, word(most)))
+    return is_small, count
+
+
+def _new_memory(context: Any, builder: Any, kind: Any, shapes: list[Any], fill: bool) -> tuple[Any, Any, Any]:
+    """Return the count of references and the elements of a new array, made by a function of its own, and where its
+    structure is.
+    """
     word = context.get_value_type(types.intp)
     shape = types.UniTuple(types.intp, kind.ndim)
 
@@ -146,12 +229,9 @@ def allocated(context: Any, builder: Any, kind: Any, shapes: list[Any], fill: bo
     lengths = cgutils.pack_array(builder, shapes, ty=word)
     made = called_apart(context, builder, name, lower, signature(kind, shape), [lengths])
     model = context.data_model_manager[kind]
-    meminfo, data = (model.get(builder, made, field) for field in ("meminfo", "data"))
-    found = new_array(context, builder, kind, shapes, meminfo, data)
     addresses = addresses_of(builder.function)
-    if addresses is not None and (place := addresses.find(made)) is not None:
-        addresses.note(found, place)
-    return found
+    place = None if addresses is None else addresses.find(made)
+    return model.get(builder, made, "meminfo"), model.get(builder, made, "data"), place
 
 
 def new_array(context: Any, builder: Any, kind: Any, shapes: list[Any], meminfo: Any, data: Any) -> Any:
