@@ -14,7 +14,7 @@ from zygote_py import gradient
 
 pytestmark = pytest.mark.interpreted
 
-X, Y = np.linspace(0.1, 0.9, 50), np.linspace(0.5, 0.2, 50)
+X, Y = np.linspace(0.1, 0.9, 90), np.linspace(0.5, 0.2, 90)
 
 
 def to_a_sum(x, y):
