@@ -95,6 +95,15 @@ def transposed(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     return value
 
 
+def view_at(context: Any, builder: Any, kind: Any, array_kind: Any, array: Any, index_kind: Any, index: Any) -> Any:
+    """Return the view at an index of numbers and slices, in which references are not counted."""
+    kinds, indices = (index_kind,), [index]
+    if isinstance(index_kind, _TUPLE):
+        kinds, indices = index_kind.types, cgutils.unpack_tuple(builder, index, len(index_kind))
+    whole = internals.make_array(array_kind)(context, builder, array)
+    return internals._getitem_array_generic(context, builder, kind, array_kind, whole, kinds, indices)
+
+
 def address(
     context: Any,
     builder: Any,

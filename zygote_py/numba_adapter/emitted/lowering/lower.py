@@ -28,6 +28,7 @@ from zygote_py.numba_adapter.emitted.lowering.elements import (
     is_matrix,
     items_of,
     transposed,
+    view_at,
 )
 from zygote_py.numba_adapter.emitted.lowering.lane_arithmetic import (
     address_of_lanes,
@@ -39,8 +40,8 @@ from zygote_py.numba_adapter.emitted.lowering.lane_arithmetic import (
 from zygote_py.numba_adapter.emitted.lowering.native_calls import copy_of, native_call
 from zygote_py.numba_adapter.emitted.lowering.plain_calls import let_errors_pass
 from zygote_py.numba_adapter.emitted.lowering.ranges import RangeLoops
-from zygote_py.numba_adapter.emitted.lowering.record_lists import is_of_records
-from zygote_py.numba_adapter.emitted.lowering.registers import kept_in_registers
+from zygote_py.numba_adapter.emitted.lowering.record_lists import is_of_numbers, is_of_records
+from zygote_py.numba_adapter.emitted.lowering.registers import index_of, kept_in_registers, uncounted
 from zygote_py.numba_adapter.emitted.lowering.repeated_axes import RepeatedAxes
 from zygote_py.numba_adapter.emitted.lowering.selection import select
 from zygote_py.numba_adapter.emitted.lowering.stack_arrays import kept_on_stack
@@ -61,6 +62,8 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         self._counts: dict[Any, bool] = {}  # whether values of a type count references
         self._loops: RangeLoops | None = None
         self._repeated: RepeatedAxes | None = None
+        self._uncounted: set[str] = set()
+        self._is_counting = True
         self._on_stack: set[int] = set()  # the calls that make small arrays on the stack
         super().init()
         self._implementations: dict[Any, Any] = {}
@@ -82,6 +85,7 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         self._blk_local_varmap: dict[str, Any] = {}
         self._loops = RangeLoops(self.blocks, kept, self.typeof)
         self._repeated = RepeatedAxes(self.blocks, kept, select)
+        self._uncounted = uncounted(self.blocks, kept, self.typeof)
         self._on_stack = kept_on_stack(self.blocks, self.typeof, self.fndesc.calltypes)
 
     def _counts_references(self, kind: Any) -> bool:
@@ -92,6 +96,8 @@ class EmittedLower(_Lower):  # type: ignore[misc]
 
     def incref(self, typ: Any, val: Any) -> None:
         """Count one reference more to what a value refers to."""
+        if not self._is_counting:
+            return
         for count in self._counts_of(typ, val):
             super().incref(_COUNT, count)
 
@@ -117,6 +123,8 @@ class EmittedLower(_Lower):  # type: ignore[misc]
 
     def delvar(self, name: str) -> None:
         """Delete a variable. A value that counts no references has none to drop."""
+        if name in self._uncounted:
+            return
         if name not in self._singly_assigned_vars or self._counts_references(self.typeof(name)):
             super().delvar(name)
 
@@ -165,8 +173,26 @@ class EmittedLower(_Lower):  # type: ignore[misc]
 
     def lower_assign(self, ty: Any, inst: Any) -> Any:
         """Return the value that a statement assigns."""
+        if inst.target.name in self._uncounted:
+            return self._lower_uncounted(ty, inst)
         found = None if self._loops is None else self._loops.lower(self, inst)
         return super().lower_assign(ty, inst) if found is None else found
+
+    def _lower_uncounted(self, kind: Any, inst: Any) -> Any:
+        """Return the value that is assigned to a variable that counts no reference."""
+        value = inst.value
+        if not isinstance(value, ir.Expr):
+            self._is_counting = False
+            try:
+                return super().lower_assign(kind, inst)
+            finally:
+                self._is_counting = True
+        owner, owner_kind = self.loadvar(value.value.name), self.typeof(value.value.name)
+        if value.op == "getattr":
+            owner = self.context.cast(self.builder, owner, owner_kind, kind.this)
+            return self.context.get_bound_function(self.builder, owner, kind.this)
+        index = index_of(value).name
+        return view_at(self.context, self.builder, kind, owner_kind, owner, self.typeof(index), self.loadvar(index))
 
     def _is_element(self, array: Any, index: Any) -> bool:
         return index is not None and is_element(self.typeof(array.name), self.typeof(index.name))
@@ -290,7 +316,9 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         return None if items[0] is None or items[1] is None else [*items[0], *items[1]]
 
     def _lower_call_normal(self, fnty: Any, expr: Any, signature: Any) -> Any:
-        if isinstance(fnty, types.BoundFunction) and is_of_records(self.context, signature.recvr):
+        if isinstance(fnty, types.BoundFunction) and (
+            is_of_records(self.context, signature.recvr) or is_of_numbers(self.context, signature.recvr)
+        ):
             done, result = self._lower_change(str(fnty.typing_key), expr, signature)
             if done:
                 return result
@@ -314,11 +342,15 @@ class EmittedLower(_Lower):  # type: ignore[misc]
             return False, None
         if method == "list.append" and signature.args == (kind.dtype,):
             (record,) = self.fold_call_args(self.typeof(expr.func.name), signature, expr.args, expr.vararg, expr.kws)
-            record_lists.append(self.context, self.builder, kind, records, record)
-            self.incref(kind.dtype, record)
+            if is_of_numbers(self.context, kind):
+                record_lists.append_number(self.context, self.builder, kind, records, record)
+            else:
+                record_lists.append(self.context, self.builder, kind, records, record)
+                self.incref(kind.dtype, record)
             return True, self.context.get_dummy_value()
         if method == "list.pop" and not signature.args:
-            return True, record_lists.pop(self.context, self.builder, kind, records)
+            pop = record_lists.pop_number if is_of_numbers(self.context, kind) else record_lists.pop
+            return True, pop(self.context, self.builder, kind, records)
         return False, None
 
 

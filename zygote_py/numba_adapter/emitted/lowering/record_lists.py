@@ -1,13 +1,17 @@
-"""Lists of records: tuples with arrays, which a loop appends and the loop that reverses it pops.
+"""Lists of records, which a loop appends and the loop that reverses it pops: numbers, and tuples of numbers or arrays.
 
-Numba takes such a tuple apart for each reference in it that it counts, and again to store it: a record of twenty arrays
-is two thousand instructions, an eighth of a Hessian for each list. Here a record is moved as a whole, what changes the
-list is a function of its own, and a record that is popped keeps the references that the list had to it. The list is
-Numba's, so that all else that is done with it is Numba's as well.
+Numba gives memory back while a list shrinks, which the next round of an outer loop asks for again, and fills what it
+asks for with zeros. Here a list that is too short grows by half, and keeps its memory until it is deleted.
+
+Numba takes a tuple with arrays apart for each reference in it that it counts, and again to store it: a record of twenty
+arrays is two thousand instructions, an eighth of a Hessian for each list. Here such a record is moved as a whole, what
+changes the list is a function of its own, and a record that is popped keeps the references that the list had to it. The
+list is Numba's, so that all else that is done with it is Numba's as well.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import llvmlite.ir as llvm
@@ -33,15 +37,74 @@ def is_of_records(context: Any, kind: Any) -> bool:
     )
 
 
-def append(context: Any, builder: Any, kind: Any, records: Any, record: Any) -> None:
-    """Store a record at the end of a list. Its references are to be counted by the caller."""
+def is_of_numbers(context: Any, kind: Any) -> bool:
+    """Return whether a type is one of lists of numbers, or of tuples of them, that is no image of a list of Python's."""
+    return (
+        type(kind) is types.List
+        and not kind.reflected
+        and isinstance(kind.dtype, (types.Number, types.Boolean, _TUPLE))
+        and not context.data_model_manager[kind.dtype].contains_nrt_meminfo()
+    )
+
+
+def append_number(context: Any, builder: Any, kind: Any, records: Any, record: Any) -> None:
+    """Store a record in which no references are counted at the end of a list."""
+    place = _new_slot(context, builder, kind, _memory(context, builder, kind, records))
+    builder.store(context.data_model_manager[kind.dtype].as_data(builder, record), place)
+
+
+def pop_number(context: Any, builder: Any, kind: Any, records: Any) -> Any:
+    """Return the last record, in which no references are counted, of a list, which is no longer in it."""
+    place = _last_slot(context, builder, kind, _memory(context, builder, kind, records))
+    return context.data_model_manager[kind.dtype].from_data(builder, builder.load(place))
+
+
+def _new_slot(context: Any, builder: Any, kind: Any, meminfo: Any) -> Any:
+    """Return the address of one more item of a list."""
+    instance = _instance(context, builder, kind, meminfo)
+    size = instance.size
+    with builder.if_then(builder.icmp_signed(">=", size, instance._payload.allocated), likely=False):
+        sig = signature(types.intp, _ADDRESS)
+        called_apart(context, builder, f"grown {kind.dtype}", _growth(kind), sig, [meminfo])
+    instance.size = builder.add(size, size.type(1))
+    return instance._gep(size)
+
+
+def _last_slot(context: Any, builder: Any, kind: Any, meminfo: Any) -> Any:
+    """Return the address of the last item of a list, which is no longer in it."""
+    instance = _instance(context, builder, kind, meminfo)
+    size = instance.size
+    cgutils.guard_zero(context, builder, size, (IndexError, "pop from empty list"))
+    instance.size = last = builder.sub(size, size.type(1))
+    return instance._gep(last)
+
+
+def _growth(kind: Any) -> Callable[..., Any]:
+    """Return what lowers a function that gives a list more memory, and returns for how many items it is."""
 
     def lower(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
         instance = _instance(context, builder, kind, args[0])
         size = instance.size
-        instance.resize(builder.add(size, size.type(1)))
-        instance.set_dirty(True)
-        return builder.bitcast(instance._gep(size), cgutils.voidptr_t)
+        count = builder.add(builder.add(size, builder.ashr(size, size.type(1))), size.type(16))
+        itemsize = size.type(_itemsize(context, kind))
+        header = context.get_abi_sizeof(context.get_data_type(types.ListPayload(kind)))
+        header = builder.sub(size.type(header), itemsize)  # the payload has room for one item
+        bytes_, is_too_large = cgutils.muladd_with_overflow(builder, count, itemsize, header)
+        with builder.if_then(is_too_large, likely=False):
+            context.call_conv.return_user_exc(builder, MemoryError, ("cannot resize list",))
+        found = context.nrt.meminfo_varsize_realloc_unchecked(builder, args[0], size=bytes_)
+        cgutils.guard_memory_error(context, builder, found, "cannot resize list")
+        instance._payload.allocated = count
+        return count
+
+    return lower
+
+
+def append(context: Any, builder: Any, kind: Any, records: Any, record: Any) -> None:
+    """Store a record at the end of a list. Its references are to be counted by the caller."""
+
+    def lower(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+        return builder.bitcast(_new_slot(context, builder, kind, args[0]), cgutils.voidptr_t)
 
     name = f"slot {_itemsize(context, kind)}"
     args = [_memory(context, builder, kind, records)]
@@ -81,14 +144,9 @@ def pop(context: Any, builder: Any, kind: Any, records: Any) -> Any:
     """Return the last record of a list, which is no longer in it, with its references."""
 
     def lower(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
-        instance = _instance(context, builder, kind, args[0])
-        size = instance.size
-        cgutils.guard_zero(context, builder, size, (IndexError, "pop from empty list"))
-        last = builder.sub(size, size.type(1))
-        bytes_ = size.type(_itemsize(context, kind))
-        cgutils.raw_memcpy(builder, args[1], builder.bitcast(instance._gep(last), cgutils.voidptr_t), bytes_, 1)
-        instance.zfill(last, size)
-        instance.resize(last)
+        last = builder.bitcast(_last_slot(context, builder, kind, args[0]), cgutils.voidptr_t)
+        bytes_ = context.get_constant(types.intp, _itemsize(context, kind))
+        cgutils.raw_memcpy(builder, args[1], last, bytes_, 1)
         return args[1]
 
     name = f"popped {_itemsize(context, kind)}"

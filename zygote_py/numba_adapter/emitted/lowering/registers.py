@@ -7,13 +7,16 @@ from the start.
 
 An array also counts its references. Numba drops one where a variable is assigned again or deleted, if the variable has
 been assigned and not deleted since; the zeros on the stack say whether it has. So such a variable is a value only where
-that is known for each of these statements.
+that is known for each of these statements. Some need no reference of their own: the array is an argument, which the
+caller keeps, or a view of one, or the list of a method lives longer than the variable that holds the method.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
+
+from numba import types
 
 from zygote_py.numba_adapter.base.internals import ir
 from zygote_py.numba_adapter.base.ir_walks import used_by
@@ -57,6 +60,73 @@ def kept_in_registers(blocks: Mapping[int, Any], counts_references: Callable[[st
                     refused |= bit
                 surely, perhaps, assigned = surely | bit, perhaps | bit, assigned | bit
     return {name for name, bit in bits.items() if not bit & refused}
+
+
+def uncounted(blocks: Mapping[int, Any], kept: set[str], typeof: Callable[[str], Any]) -> set[str]:
+    """Return the variables among those `kept` that need no reference of their own.
+
+    They are arguments that are arrays, views of these, copies of such variables, and methods of lists. Whatever takes
+    one of them counts a reference for itself, but for `return`, which passes on that of the variable.
+    """
+    found: set[str] = set()
+    passed = {
+        used.name
+        for block in blocks.values()
+        for statement in block.body
+        if isinstance(statement, ir.Return) or isinstance(getattr(statement, "value", None), ir.Yield)
+        for used in used_by(statement)
+    }
+    for block in blocks.values():
+        methods: dict[str, str] = {}  # of which lists, for those that are not deleted yet
+        for statement in block.body:
+            name = statement.value if isinstance(statement, ir.Del) else getattr(statement, "target", statement)
+            if isinstance(statement, ir.Del):
+                if methods.pop(name, None) is not None:
+                    found.add(name)
+            elif isinstance(statement, ir.Assign):
+                name, value = statement.target.name, statement.value
+                if name in kept - passed:
+                    if _is_of_argument(typeof(name), value, found, typeof):
+                        found.add(name)
+                    elif _is_method_of_list(typeof(name), value):
+                        methods[name] = value.value.name
+                        continue
+            methods = {method: owner for method, owner in methods.items() if owner != name}
+    return found
+
+
+def _is_of_argument(kind: Any, value: Any, found: set[str], typeof: Callable[[str], Any]) -> bool:
+    """Return whether what is assigned is an array that is an argument, or that is made of a variable found before."""
+    if type(kind) is not types.Array:
+        return False
+    if isinstance(value, ir.Var):
+        return value.name in found and typeof(value.name) == kind
+    if isinstance(value, ir.Arg):
+        return typeof(f"arg.{value.name}") == kind
+    return isinstance(value, ir.Expr) and value.op in _VIEWS and value.value.name in found and is_view(value, typeof)
+
+
+_VIEWS = ("getitem", "static_getitem")
+
+
+def is_view(value: Any, typeof: Callable[[str], Any]) -> bool:
+    """Return whether an expression `a[index]` takes numbers and slices alone, so that an array is a view."""
+    index = index_of(value)
+    if index is None:
+        return False
+    kind = typeof(index.name)
+    parts = kind.types if isinstance(kind, types.BaseTuple) else (kind,)
+    return all(isinstance(each, types.Integer | types.SliceType) for each in parts)
+
+
+def index_of(value: Any) -> Any:
+    """Return the variable of the index in `a[index]`."""
+    return value.index if value.op == "getitem" else value.index_var
+
+
+def _is_method_of_list(kind: Any, value: Any) -> bool:
+    is_attribute = isinstance(value, ir.Expr) and value.op == "getattr"
+    return is_attribute and isinstance(kind, types.BoundFunction) and type(kind.this) is types.List
 
 
 class _Flow:
