@@ -159,7 +159,7 @@ class _Expansion:
             case Call(op, (condition, then, orelse)) if op is ops.select:
                 args = (self.truth(condition), self.number(then), self.number(orelse))
                 return self.emit(op, args, self.type)
-            case Call(op, (number, exponent)) if op is np.ldexp:
+            case Call(op, (number, exponent)) if op in (np.ldexp, operator.pow):
                 return self.emit(op, (self.number(number), self.integer(exponent)), self.type)
             case Call(op, args) if isinstance(op, Special):
                 taken = [self.cast(self.own(arg), kind) for arg, kind in zip(args, op.argument_types, strict=True)]
@@ -302,6 +302,13 @@ class _Expansion:
 
     def integer(self, term: Term) -> Operand:
         """Return the operand of a term as an integer."""
+        match term:
+            case Number(value):
+                return Const(int(value), types.int64)  # type: ignore[arg-type]
+            case Call(op, (condition, then, orelse)) if op is ops.select:
+                return self.emit(op, (self.truth(condition), self.integer(then), self.integer(orelse)), types.int64)
+            case Call((operator.add | operator.sub) as op, args):
+                return self.emit(op, tuple(map(self.integer, args)), types.int64)
         operand = self.own(term)
         return operand if isinstance(operand.type, types.Integer) else self.emit(int, (operand,), types.int64)
 

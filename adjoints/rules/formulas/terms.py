@@ -7,7 +7,8 @@ calls of NumPy functions, of `complex` and of helpers by their bare name; `speci
     transposed("...")      Call(operator.mul, (Call(numpy.cos, (Call(numpy.conjugate, ("x",)),)), "dy"))
 
 A division `a / b` is `numpy.divide`, which follows IEEE and does not raise on zero, in plain Python as well as
-compiled. `**` has no place here: its variants differ in when they raise, so `power` is written out.
+compiled. The exponent of `**` is an integer, in integer arithmetic; other variants differ in when they raise, so that
+`power` is written out.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ _BINARY: dict[type[ast.operator], Op] = {
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.Div: np.divide,
+    ast.Pow: operator.pow,
     ast.BitAnd: operator.and_,
     ast.BitOr: operator.or_,
 }
@@ -129,7 +131,7 @@ def _vanishes(term: Term) -> bool:
 
 # The functions in derivatives that are infinite at finite points, besides those of SciPy.
 _SINGULAR: tuple[Op, ...] = (
-    *(np.divide, np.power, np.log, np.log2, np.log10, np.log1p, special.digamma, special.polygamma),
+    *(np.divide, np.power, operator.pow, np.log, np.log2, np.log10, np.log1p, special.digamma, special.polygamma),
     *(scipy_helpers.digamma_gap, scipy_helpers.gamma_density, scipy_helpers.beta_density),
 )
 

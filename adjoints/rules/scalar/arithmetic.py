@@ -11,8 +11,10 @@ from __future__ import annotations
 import builtins
 import math
 import operator
+from typing import Any
 
 import numpy as np
+from numba import types
 
 from zygote_py.adjoints.rules.formulas.rule import Rule, flat, row, rule, structural
 from zygote_py.ir import Const, Instr, Operand, ops
@@ -64,6 +66,8 @@ def quotient(instr: Instr) -> Rule | None:
 _NONE = "(p == 0) & ((x == 0) | isnan(x))"
 _BASE = f"(0.0 if {_NONE} else p * power(x, 1.0 if {_NONE} else p - 1)) * dy"
 _EXPONENT = "(y * log(1.0 if (x == 0) & (p >= 0) else x)) * dy"
+# With an integer exponent the power is one of repeated multiplications in both sweeps. x**0 is 1, at any x.
+_BASE_OF_WHOLE = "(p * x ** (p - 1 if p != 0 else 0)) * dy"
 # Up to this exponent x**(n-1) is multiplied out.
 _LARGEST_CHAIN = 16
 
@@ -74,7 +78,15 @@ def power(instr: Instr) -> Rule | None:
     if len(instr.args) != 2:
         return None
     exponent = constant_value(instr.args[1])
+    if exponent is None and instr.op in (operator.pow, builtins.pow) and _is_whole(instr.args[1]):
+        return row(x=_BASE_OF_WHOLE, p=None)
     return row(x=_BASE, p=_EXPONENT) if exponent is None else row(x=power_by(exponent), p=None)
+
+
+def _is_whole(operand: Operand) -> bool:
+    """Return whether an exponent is a number of a signed integer type, of which one less can be taken."""
+    kind: Any = operand.type
+    return isinstance(operand.type, types.Integer) and bool(kind.signed)
 
 
 def constant_value(operand: Operand) -> int | float | None:

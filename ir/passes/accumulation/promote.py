@@ -11,11 +11,10 @@
                                                     b5: accumulate %x, %s, %i
                                                         jump b3
 
-Only if the element is the same in all iterations and nothing else in the loop accesses it, or the array, unless the
-indices tell that it accesses other elements. If the loop makes no
-iteration there may be no such element; loops that do not count are unchanged. The order of summation changes: only
-adjoints (instructions with an `origin`), which are sums in no particular order, are promoted, not the user's own
-accumulations.
+Only if the element is the same in all iterations, and whatever else in the loop accesses the array is such an
+accumulation as well, or accesses other elements, as the indices tell. If the loop makes no iteration there may be no
+such element; loops that do not count are unchanged. The order of summation changes: only adjoints (instructions with an
+`origin`), which are sums in no particular order, are promoted, not the user's own accumulations.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ def _promote(loop: Loop, counted: CountedLoop, function: Function, memory: Memor
         if block is loop.header or not nest.tree.dominates(block, latch):
             continue
         for position, instr in enumerate(block.instrs):
-            if instr.op is not ops.accumulate or instr.origin is None:
+            if not _is_of_adjoint(instr):
                 continue
             array, value, *index = instr.args
             root = memory.root(array)
@@ -87,7 +86,7 @@ def _promote(loop: Loop, counted: CountedLoop, function: Function, memory: Memor
                 invariant(each, loop) for each in (array, *index)
             ):
                 continue
-            others = [each for each in touched[root] if each is not instr]
+            others = [each for each in touched[root] if not _is_of_adjoint(each)]
             if others:
                 distances = distances or Distances(function, nest, definitions(function))
                 if not all(each in distances and distances.are_others(instr, each, loop) for each in others):
@@ -102,6 +101,11 @@ def _promote(loop: Loop, counted: CountedLoop, function: Function, memory: Memor
     if sums:
         _put_behind(sums, loop, counted, behind, function)
     return bool(sums)
+
+
+def _is_of_adjoint(instr: Instr) -> bool:
+    """Return whether this adds to an element of an adjoint, a sum in no particular order."""
+    return instr.op is ops.accumulate and instr.origin is not None
 
 
 def _touched(loop: Loop, memory: Memory) -> dict[Value | None, list[Instr]]:

@@ -38,7 +38,7 @@ def is_of_records(context: Any, kind: Any) -> bool:
 
 
 def is_of_numbers(context: Any, kind: Any) -> bool:
-    """Return whether a type is one of lists of numbers, or of tuples of them, that is no image of a list of Python's."""
+    """Return whether a type is one of lists of numbers or tuples of numbers, and not that of a list of Python's."""
     return (
         type(kind) is types.List
         and not kind.reflected

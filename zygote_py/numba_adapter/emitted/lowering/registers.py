@@ -7,8 +7,8 @@ from the start.
 
 An array also counts its references. Numba drops one where a variable is assigned again or deleted, if the variable has
 been assigned and not deleted since; the zeros on the stack say whether it has. So such a variable is a value only where
-that is known for each of these statements. Some need no reference of their own: the array is an argument, which the
-caller keeps, or a view of one, or the list of a method lives longer than the variable that holds the method.
+that is known for each of these statements. Some need no reference of their own: arguments, which the caller keeps, and
+views of an array and methods of a list that another variable holds for longer.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ def kept_in_registers(blocks: Mapping[int, Any], counts_references: Callable[[st
 def uncounted(blocks: Mapping[int, Any], kept: set[str], typeof: Callable[[str], Any]) -> set[str]:
     """Return the variables among those `kept` that need no reference of their own.
 
-    They are arguments that are arrays, views of these, copies of such variables, and methods of lists. Whatever takes
-    one of them counts a reference for itself, but for `return`, which passes on that of the variable.
+    They are arguments that are arrays, and views, copies and methods of what another variable holds until after they
+    are deleted. Whatever takes one of them counts a reference for itself, but for `return`, which passes on that of the
+    variable.
     """
-    found: set[str] = set()
     passed = {
         used.name
         for block in blocks.values()
@@ -76,57 +76,70 @@ def uncounted(blocks: Mapping[int, Any], kept: set[str], typeof: Callable[[str],
         if isinstance(statement, ir.Return) or isinstance(getattr(statement, "value", None), ir.Yield)
         for used in used_by(statement)
     }
+    holders: dict[str, str | None] = {}  # for each of these variables the one that counts, None for an argument's array
     for block in blocks.values():
-        methods: dict[str, str] = {}  # of which lists, for those that are not deleted yet
+        for statement in block.find_insts(ir.Assign):
+            name, value = statement.target.name, statement.value
+            if name not in kept or name in passed:
+                continue
+            if isinstance(value, ir.Arg):
+                if type(typeof(name)) is types.Array and typeof(f"arg.{value.name}") == typeof(name):
+                    holders[name] = None
+            elif (owner := _owner(typeof(name), value, typeof)) in kept:
+                holders[name] = holders.get(owner, owner)
+    if any(holders.values()):
+        for name in _outliving(blocks, holders):
+            del holders[name]
+    return set(holders)
+
+
+def _outliving(blocks: Mapping[int, Any], holders: Mapping[str, str | None]) -> set[str]:
+    """Return the variables that may not be deleted yet when those are that hold what they need."""
+    bits = {name: 1 << number for number, name in enumerate(holders)}
+    held = dict.fromkeys(filter(None, holders.values()), 0)
+    for name, holder in holders.items():
+        if holder is not None:
+            held[holder] |= bits[name]
+    flow, found = _Flow(blocks, bits), 0
+    for label, block in blocks.items():
+        perhaps = flow.perhaps[label]
         for statement in block.body:
-            name = statement.value if isinstance(statement, ir.Del) else getattr(statement, "target", statement)
             if isinstance(statement, ir.Del):
-                if methods.pop(name, None) is not None:
-                    found.add(name)
+                perhaps &= ~bits.get(statement.value, 0)
+                found |= perhaps & held.get(statement.value, 0)
             elif isinstance(statement, ir.Assign):
-                name, value = statement.target.name, statement.value
-                if name in kept - passed:
-                    if _is_of_argument(typeof(name), value, found, typeof):
-                        found.add(name)
-                    elif _is_method_of_list(typeof(name), value):
-                        methods[name] = value.value.name
-                        continue
-            methods = {method: owner for method, owner in methods.items() if owner != name}
-    return found
+                perhaps |= bits.get(statement.target.name, 0)
+    return {name for name, bit in bits.items() if bit & found}
 
 
-def _is_of_argument(kind: Any, value: Any, found: set[str], typeof: Callable[[str], Any]) -> bool:
-    """Return whether what is assigned is an array that is an argument, or that is made of a variable found before."""
+def _owner(kind: Any, value: Any, typeof: Callable[[str], Any]) -> Any:
+    """Return the variable that holds what is assigned: of `a` in `a[0]`, in `a` itself, and in `a.append`."""
+    if isinstance(kind, types.BoundFunction):
+        is_method = type(kind.this) is types.List and getattr(value, "op", None) == "getattr"
+        return value.value.name if is_method else None
     if type(kind) is not types.Array:
-        return False
+        return None
     if isinstance(value, ir.Var):
-        return value.name in found and typeof(value.name) == kind
-    if isinstance(value, ir.Arg):
-        return typeof(f"arg.{value.name}") == kind
-    return isinstance(value, ir.Expr) and value.op in _VIEWS and value.value.name in found and is_view(value, typeof)
-
-
-_VIEWS = ("getitem", "static_getitem")
-
-
-def is_view(value: Any, typeof: Callable[[str], Any]) -> bool:
-    """Return whether an expression `a[index]` takes numbers and slices alone, so that an array is a view."""
+        return value.name if typeof(value.name) == kind else None
     index = index_of(value)
-    if index is None:
-        return False
-    kind = typeof(index.name)
-    parts = kind.types if isinstance(kind, types.BaseTuple) else (kind,)
-    return all(isinstance(each, types.Integer | types.SliceType) for each in parts)
+    is_view = index is not None and type(typeof(value.value.name)) is types.Array and _is_of_views(typeof(index.name))
+    return value.value.name if is_view else None
 
 
 def index_of(value: Any) -> Any:
-    """Return the variable of the index in `a[index]`."""
-    return value.index if value.op == "getitem" else value.index_var
+    """Return the variable of the index in `a[index]`; None for other expressions."""
+    match getattr(value, "op", None):
+        case "getitem":
+            return value.index
+        case "static_getitem":
+            return value.index_var
+    return None
 
 
-def _is_method_of_list(kind: Any, value: Any) -> bool:
-    is_attribute = isinstance(value, ir.Expr) and value.op == "getattr"
-    return is_attribute and isinstance(kind, types.BoundFunction) and type(kind.this) is types.List
+def _is_of_views(index: Any) -> bool:
+    """Return whether an index of a type gives a view if it gives an array: it has numbers and slices alone."""
+    parts: Any = index if isinstance(index, types.BaseTuple) else [index]
+    return all(isinstance(each, types.Integer | types.SliceType) for each in parts)
 
 
 class _Flow:
