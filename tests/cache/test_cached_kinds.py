@@ -340,7 +340,19 @@ RECORDS = """
     dx, drow = df(1.0, ROWS[0])
     show(df, dx, drow["a"])
 """
+VECTORS = """
+    from numba import njit
+    @njit(fastmath=True)
+    def f(x):
+        total = 0.0
+        for i in range(len(x)):
+            total += np.exp(2.0 * x[i])
+        return total
+    df = gradient(f)
+    show(df, *df(np.zeros(9)))
+"""
 KINDS = {
+    "functions of vectors": (VECTORS, [2.0] * 9, "2.0 * x", "3.0 * x", [3.0] * 9),
     "vectorize": (VECTORIZED, [2.0, 2.0], "2.0 * x", "3.0 * x", [3.0, 3.0]),
     "stencil": (STENCIL, [2.0, 2.0, 0.0], "SCALE = 2", "SCALE = 3", [3.0, 3.0, 0.0]),
     "a key": (SORTED, [3.0], "-2.0 * v", "2.0 * v", [1.0]),

@@ -61,8 +61,8 @@ class Code(Protocol):
 # --------------------------------------------------------------------------------------------------- names of functions
 
 _NUMBER = re.compile(r"B\d+v(\d+)")
-# Functions that are the same wherever they have the same name.
-_BY_TYPE = re.compile(r"NRT_(incref|decref)$|\.dtor\.|_numba_(list|dict)_dtor$|_Dtor\.numba\.KeptType")
+# What is the same wherever it has the same name. What is LLVM's own is not in machine code.
+_BY_TYPE = re.compile(r"llvm\.|NRT_(incref|decref)$|\.dtor\.|_numba_(list|dict)_dtor$|_Dtor\.numba\.KeptType")
 
 
 def _symbols(library: Any) -> Iterator[Any]:
