@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numba.typed import List
 
-from tests.checking.derivatives import ALL_ROUTES, check_derivatives
+from tests.checking.derivatives import ALL_ROUTES, PRECISELY, check_derivatives
 from zygote_py import DifferentiationError, gradient
 
 pytestmark = pytest.mark.interpreted
@@ -326,3 +326,21 @@ def test_a_list_that_was_not_made_in_an_iteration():
         return y
 
     check_derivatives(f, 1.25, 3, routes=ALL_ROUTES)
+
+
+def test_the_least_of_a_display():
+    def f(x, y, n):
+        a = x * 2.0
+        kept = [a, y, 3.0, n]
+        a = -5.0
+        s = min([x, y * y, 3.0 * x, 2]) + max([x]) + max([1, n]) * x
+        for i in range(3):
+            s += max([s * 0.1, x * i, y])
+        both = [x, y]
+        s += min(both) * len(both)
+        both[0] = y * y
+        return s + max(kept) * y + a + max(both)
+
+    check_derivatives(f, 0.7, 0.4, 2, at=[(2.0, -1.0, 7), (-1.0, 0.2, 1)], **PRECISELY)
+    without_lists = gradient(lambda x, y: min([x, y]) + max([x, 2.0 * y, 1.0])).source(0.3, 0.4)
+    assert "append(" not in without_lists

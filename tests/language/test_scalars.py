@@ -14,7 +14,7 @@ import pytest
 
 from tests.checking.derivatives import PRECISELY, check_derivatives
 from tests.random_programs.generator import load
-from zygote_py import DifferentiationError, gradient, value_and_gradient
+from zygote_py import DifferentiationError, gradient, hessian, value_and_gradient
 
 pytestmark = pytest.mark.interpreted
 
@@ -296,3 +296,20 @@ def test_a_result_that_is_an_int_has_gradient_zero():
 def test_an_operation_without_a_rule_is_refused():
     with pytest.raises(DifferentiationError):
         gradient(lambda x: np.nextafter(x, 1.0))(0.5)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint8, np.uint64])
+def test_integer_powers(dtype):
+    def f(x, n):
+        return x**n
+
+    derivative, second = gradient(f, wrt=0), hessian(f, wrt=0)
+    for n in (-3, -1, 0, 1, 2, 3, 20):
+        for x in (1.5, -2.0, 0.0, math.nan, math.inf):
+            if (n < 0 and x == 0.0) or (n < 0 and dtype in (np.uint8, np.uint64)):
+                continue
+            np.testing.assert_allclose(derivative(x, dtype(n)), n * x ** float(n - 1) if n else 0.0, rtol=1e-14)
+            if math.isfinite(x):
+                expected = n * (n - 1) * x ** float(n - 2) if n not in (0, 1) else 0.0
+                np.testing.assert_allclose(second(x, dtype(n)), expected, rtol=1e-14)

@@ -74,12 +74,32 @@ def test_bounds_that_are_known():
     "body",
     [
         "accumulate %x, %v, %k0",  # another element each time
-        "accumulate %x, %v, %i\n      accumulate %x, %v, %n",  # perhaps the same
+        "accumulate %x, %v, %i\n      setitem %x, %v, %n",  # perhaps the same, and set
         "accumulate %x, %v, %i\n      %w = getitem %x, 0 : f64",  # read meanwhile
     ],
 )
 def test_left_alone(body):
     function = made(body)
+    before = shown(function)
+    promote_accumulations(function)
+    assert shown(function) == before
+
+
+def test_other_additions_to_the_same_array():
+    function = made("accumulate %x, %v, %i\n      accumulate %x, %v, %k0\n      accumulate %x, %v, 1")
+    wanted = [left_in_x(function, n, i) for n in (0, 1, 3) for i in range(3)]
+    promote_accumulations(function)
+    verify(function)
+    assert [left_in_x(function, n, i) for n in (0, 1, 3) for i in range(3)] == wanted
+    loop, behind = shown(function).split("\nb3:")
+    assert loop.count("accumulate") == 1  # the one to another element each time
+    assert behind.count("accumulate") == 2
+
+
+def test_an_addition_that_the_user_wrote_stands_between():
+    function = made("accumulate %x, %v, %i\n      accumulate %x, %v, %k0")
+    *_, last = (each for each in function.values() if isinstance(each, Instr) and each.op is ops.accumulate)
+    last.origin = None
     before = shown(function)
     promote_accumulations(function)
     assert shown(function) == before

@@ -13,6 +13,8 @@ Loops over `map` and `filter` become loops over what these go through:
     for y in filter(f, x): ...       ->      for y in x: if not f(y): continue; ...
     sum(map(f, x))                           sum(map_1(f, x))                        # a list
 
+`min([a, b])` becomes `min(a, b)`, with no list and no loop.
+
 `zip` and `enumerate` of a `map` are loops of the same kind. An iterator is for one consumer, which stands where the
 iterator is made: any other use is refused. `functools.reduce` becomes a function with a loop.
 """
@@ -69,6 +71,42 @@ class IteratorsToLoops(IRPass):
             work.rewrite_loop(label)
         work.rewrite_others()
         return True
+
+
+class ItemsToArguments(IRPass):
+    """Runs there as well."""
+
+    def change(self, state: Any) -> bool:
+        """Let `min` and `max` of a display have its items as their arguments."""
+        func_ir = state.func_ir
+        uses = Counter(
+            var.name for _, each in statements(func_ir) if not isinstance(each, ir.Del) for var in each.list_vars()
+        )
+
+        def changed(block: Any, statement: Any) -> Iterable[Any] | None:
+            if _called(func_ir, statement) not in (min, max):
+                return None
+            call = statement.value
+            if len(call.args) != 1 or call.kws or call.vararg is not None or uses[call.args[0].name] != 2:
+                return None  # it is used elsewhere than where it is assigned, and here
+            items = _items(block, statement, call.args[0].name)
+            if len(items) < 2:
+                return None
+            return [ir.Assign(ir.Expr.call(call.func, items, (), call.loc), statement.target, statement.loc)]
+
+        return rewrite(func_ir, changed)
+
+
+def _items(block: Any, statement: Any, name: str) -> list[Any]:
+    """The variables in the display that a variable is assigned in a block, if they are the same at a statement."""
+    changed = set()
+    for each in reversed(block.body[: block.body.index(statement)]):
+        if isinstance(each, ir.Assign) and each.target.name == name:
+            made: Any = each.value
+            items = made.items if _is_expr(each, "build_list") else []
+            return [] if any(item.name in changed for item in items) else items
+        changed.add(getattr(getattr(each, "target", None), "name", None))
+    return []
 
 
 # Makes an element out of one of what is iterated over instead: statements, and tests, which say whether to keep it.

@@ -56,7 +56,13 @@ from zygote_py.numba_adapter.linking import keep_writes, typed_only
 from zygote_py.numba_adapter.reading.bytecode import TranslateInOrder
 from zygote_py.numba_adapter.reading.captures import Captures, CapturesToArguments, check_modules
 from zygote_py.numba_adapter.reading.custom_rules import choice
-from zygote_py.numba_adapter.reading.loops import IteratorsToLoops, ReduceToLoop, UnrollTuples, line_to_unroll
+from zygote_py.numba_adapter.reading.loops import (
+    ItemsToArguments,
+    IteratorsToLoops,
+    ReduceToLoop,
+    UnrollTuples,
+    line_to_unroll,
+)
 from zygote_py.numba_adapter.reading.translation import Translation
 from zygote_py.numba_adapter.target.dispatch import jit_enabled
 from zygote_py.numba_adapter.types import (
@@ -216,6 +222,7 @@ _AFTER: dict[type, list[tuple[type, str]]] = {
     InlineClosureLikes: [
         (CapturesToArguments, "captured values to arguments"),
         (IteratorsToLoops, "map and filter to loops"),
+        (ItemsToArguments, "items of displays to arguments"),
     ],
 }
 
