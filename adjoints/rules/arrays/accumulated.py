@@ -3,8 +3,8 @@
     t = matvec_left(x, dy)          ->      add_matvec_left(dw, x, dy)
     dw += t
 
-The product of a column and a row costs less than the memory that it fills. A product of matrices costs more, so that
-there it makes no difference.
+The product of a column and a row costs less than the memory that it fills, and so does that of a vector and a number.
+A product of matrices costs more, so that there it makes no difference.
 """
 
 from __future__ import annotations
@@ -14,7 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from zygote_py.adjoints.rules.arrays.products import matvec_left, vecmat_right
+from zygote_py.adjoints.rules.arrays import guarded
+from zygote_py.adjoints.rules.arrays.products import (
+    inner_left,
+    inner_left_complex,
+    inner_right,
+    inner_right_complex,
+    matvec_left,
+    vecmat_right,
+)
 from zygote_py.ir import Function, Instr, Memory, helper, ops, uses
 
 Array = Any
@@ -40,7 +48,44 @@ def add_vecmat_right(total: Array, a: Array, dy: Array) -> None:
             total[i, j] += factor * dy[j]
 
 
+def add_multiple(total: Array, x: Array, dy: Any) -> None:
+    """Add the adjoint of a vector in its inner product with x. Raises ValueError if their lengths do not fit."""
+    if total.shape[0] != x.shape[0]:
+        raise ValueError("dot: the lengths of two vectors do not fit")
+    for i in range(x.shape[0]):
+        total[i] += x[i] * dy
+
+
+def add_multiple_complex(total: Array, x: Array, dy: Any) -> None:
+    """As `add_multiple`, of complex numbers. Raises ValueError if the lengths do not fit."""
+    if total.shape[0] != x.shape[0]:
+        raise ValueError("dot: the lengths of two vectors do not fit")
+    for i in range(x.shape[0]):
+        total[i] += np.conj(x[i]) * dy
+
+
+def add_guarded_multiple(total: Array, x: Array, dy: Any) -> None:
+    """As `add_multiple`; nothing where the adjoint of the product is 0. Raises ValueError if the lengths do not fit."""
+    if dy != 0:
+        add_multiple(total, x, dy)
+
+
+def add_guarded_multiple_complex(total: Array, x: Array, dy: Any) -> None:
+    """As `add_guarded_multiple`, of complex numbers. Raises ValueError if the lengths do not fit."""
+    if dy != 0:
+        add_multiple_complex(total, x, dy)
+
+
+for _function in (add_multiple, add_multiple_complex, add_guarded_multiple, add_guarded_multiple_complex):
+    helper(_function, effect=ops.Effect.WRITE)
+
 ACCUMULATED: Mapping[ops.Op, ops.Op] = {
+    **dict.fromkeys((inner_left, inner_right), add_multiple),
+    **dict.fromkeys((inner_left_complex, inner_right_complex), add_multiple_complex),
+    **dict.fromkeys((guarded.guarded_inner_left, guarded.guarded_inner_right), add_guarded_multiple),
+    **dict.fromkeys(
+        (guarded.guarded_inner_left_complex, guarded.guarded_inner_right_complex), add_guarded_multiple_complex
+    ),
     matvec_left: helper(add_matvec_left, effect=ops.Effect.WRITE),
     vecmat_right: helper(add_vecmat_right, effect=ops.Effect.WRITE),
 }

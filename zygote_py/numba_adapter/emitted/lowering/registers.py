@@ -76,21 +76,34 @@ def uncounted(blocks: Mapping[int, Any], kept: set[str], typeof: Callable[[str],
         if isinstance(statement, ir.Return) or isinstance(getattr(statement, "value", None), ir.Yield)
         for used in used_by(statement)
     }
-    holders: dict[str, str | None] = {}  # for each of these variables the one that counts, None for an argument's array
+    counted = set(passed)
+    while True:
+        holders = _holders(blocks, kept, counted, typeof)
+        outliving = _outliving(blocks, holders) if any(holders.values()) else set()
+        if not outliving:
+            return set(holders)
+        counted |= outliving
+
+
+def _holders(
+    blocks: Mapping[int, Any], kept: set[str], counted: set[str], typeof: Callable[[str], Any]
+) -> dict[str, str | None]:
+    """Return the variables that may be held by another, with the one that counts; None for an argument's array."""
+    found: dict[str, str | None] = {}
     for block in blocks.values():
         for statement in block.find_insts(ir.Assign):
             name, value = statement.target.name, statement.value
-            if name not in kept or name in passed:
+            if name not in kept or name in counted:
                 continue
             if isinstance(value, ir.Arg):
                 if type(typeof(name)) is types.Array and typeof(f"arg.{value.name}") == typeof(name):
-                    holders[name] = None
-            elif (owner := _owner(typeof(name), value, typeof)) in kept:
-                holders[name] = holders.get(owner, owner)
-    if any(holders.values()):
-        for name in _outliving(blocks, holders):
-            del holders[name]
-    return set(holders)
+                    found[name] = None
+            elif (owner := _owner(typeof(name), value, typeof)) is not None:
+                if owner in found:
+                    found[name] = found[owner]
+                elif owner in kept and not isinstance(value, ir.Var):  # whose copy is deleted later, mostly
+                    found[name] = owner
+    return found
 
 
 def _outliving(blocks: Mapping[int, Any], holders: Mapping[str, str | None]) -> set[str]:
