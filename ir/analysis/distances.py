@@ -20,7 +20,7 @@ from numba import types
 
 from zygote_py.ir import ops
 from zygote_py.ir.analysis.effects import is_fresh, is_view
-from zygote_py.ir.analysis.loops import CountedLoop, Loop, LoopNest, counted
+from zygote_py.ir.analysis.loops import CountedLoop, Loop, LoopNest, counter_within
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Phi, Value
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops import Role
@@ -72,7 +72,7 @@ class Distances:
         self._nest = nest
         self._parents = {loop: loop.parent for loop in nest.loops}  # which may change
         self._home = home
-        self._counts: dict[Loop, CountedLoop | None] = {loop: counted(loop, function) for loop in nest.loops}
+        self._counts: dict[Loop, CountedLoop | None] = {loop: counter_within(loop) for loop in nest.loops}
         self._counters: dict[tuple[Loop, object], _Counter] = {}
         self._shared: frozenset[Loop] = frozenset()  # loops of whose rounds the read and the write share one
         self._later: Loop | None = None  # the loop of which the write has a later round

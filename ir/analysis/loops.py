@@ -194,7 +194,23 @@ def counted_exit(loop: Loop) -> CountedLoop | None:
     branch = loop.header.terminator
     if not isinstance(branch, Branch) or (branch.then in loop) == (branch.orelse in loop):
         return None
-    condition = branch.condition
+    return _counted_by(loop, branch.condition, branch.then in loop)
+
+
+def counter_within(loop: Loop) -> CountedLoop | None:
+    """Return how a counter runs in the body of `loop`, which may end before the bound is reached: `(i < n) & go`."""
+    found = counted_exit(loop)
+    branch = loop.header.terminator
+    if found is None and isinstance(branch, Branch) and branch.then in loop and branch.orelse not in loop:
+        match branch.condition:
+            case Instr(op=operator.and_, args=conditions):
+                both = (_counted_by(loop, each, True) for each in conditions)
+                return next((each for each in both if each is not None), None)
+    return found
+
+
+def _counted_by(loop: Loop, condition: Operand, holds_inside: bool) -> CountedLoop | None:
+    """Return how `loop` counts if a condition in its header is a comparison of a counter with a fixed bound."""
     if not isinstance(condition, Instr) or condition not in loop.values:
         return None
     order = ops.of(condition.op).comparison
@@ -203,7 +219,7 @@ def counted_exit(loop: Loop) -> CountedLoop | None:
     left, right = condition.args
     if not invariant(right, loop):
         left, right, order = right, left, order.mirrored
-    if branch.then not in loop:
+    if not holds_inside:
         order = order.negated
     if not isinstance(left, Phi) or left not in loop.header.phis or not invariant(right, loop):
         return None

@@ -310,6 +310,44 @@ def a_window_that_moves(a):
     return np.sum(x**3)
 
 
+def until_a_pivot_is_small(a):
+    a = a.copy()
+    n = N
+    for k in range(n - 1):
+        scale = 1.0 + np.sum(a[k, k + 1 : n] ** 2)
+        if scale <= 1.2:
+            n = k + 1
+            break
+        for i in range(k + 1, n):
+            a[i, k] /= scale
+            for j in range(k + 1, n):
+                a[i, j] += a[i, k] * a[k, j]
+    return np.sum(a[: n + 1] ** 2)
+
+
+def until_a_pivot_is_small_with_steps_back(a):
+    """The counter of the loop that ends early is not the index."""
+    a = a.copy()
+    k = 0
+    for t in range(2 * N):
+        if a[k, k] < -3.0:
+            break
+        for i in range(k, N):
+            for j in range(k, N):
+                a[i, j] -= 0.1 * a[i, k] * a[k, j]
+        k = (k + 1) % N if t % 3 else 0
+    return np.sum(a**2)
+
+
+def as_long_as_it_is_large(a):
+    x = a[0].copy()
+    k = 0
+    while k < N - 1 and x[k] ** 2 < 30.0:
+        x[k + 1] = x[k] * x[k + 1] + x[k - 1]
+        k += 1
+    return np.sum(x**2) + k
+
+
 HERE = [value for value in list(globals().values()) if getattr(value, "__module__", "") == __name__]
 PROGRAMS = [value for value in HERE if callable(value)]
 
@@ -333,7 +371,7 @@ def test_hessians(f):
     np.testing.assert_allclose(hessian(f)(A).reshape(N * N, N * N), expected, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("f", [factors, recursion])
+@pytest.mark.parametrize("f", [factors, recursion, until_a_pivot_is_small])
 def test_nothing_is_kept_of_elements_that_are_not_written_to_again(f):
     kept = [value for value in gradient(f, mode="reverse").plan(A).values if "kept" in value.way]
     assert not [value for value in kept if "[" in value.name]
