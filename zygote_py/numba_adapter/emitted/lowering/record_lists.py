@@ -1,7 +1,7 @@
 """Lists of records, which a loop appends and the loop that reverses it pops: numbers, and tuples of numbers or arrays.
 
 Numba gives memory back while a list shrinks, which the next round of an outer loop asks for again, and fills what it
-asks for with zeros. Here a list that is too short grows by half, and keeps its memory until it is deleted.
+asks for with zeros. Here a list that is too short grows by a quarter, and keeps its memory until it is deleted.
 
 Numba takes a tuple with arrays apart for each reference in it that it counts, and again to store it: a record of twenty
 arrays is two thousand instructions, an eighth of a Hessian for each list. Here such a record is moved as a whole, what
@@ -85,7 +85,7 @@ def _growth(kind: Any) -> Callable[..., Any]:
     def lower(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
         instance = _instance(context, builder, kind, args[0])
         size = instance.size
-        count = builder.add(builder.add(size, builder.ashr(size, size.type(1))), size.type(16))
+        count = builder.add(builder.add(size, builder.ashr(size, size.type(2))), size.type(16))
         itemsize = size.type(_itemsize(context, kind))
         header = context.get_abi_sizeof(context.get_data_type(types.ListPayload(kind)))
         header = builder.sub(size.type(header), itemsize)  # the payload has room for one item
