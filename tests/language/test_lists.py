@@ -344,3 +344,11 @@ def test_the_least_of_a_display():
     check_derivatives(f, 0.7, 0.4, 2, at=[(2.0, -1.0, 7), (-1.0, 0.2, 1)], **PRECISELY)
     without_lists = gradient(lambda x, y: min([x, y]) + max([x, 2.0 * y, 1.0])).source(0.3, 0.4)
     assert "append(" not in without_lists
+
+
+def test_the_least_of_a_display_of_tuples_and_of_strings():
+    def f(x):
+        return max([(1.0, 2), (x, 3)])[0] * x * len(max(["ab", "c"]))
+
+    assert gradient(numba.njit(f))(2.0) == 4.0
+    assert gradient(numba.njit(f))(0.5) == 1.0

@@ -313,3 +313,9 @@ def test_integer_powers(dtype):
             if math.isfinite(x):
                 expected = n * (n - 1) * x ** float(n - 2) if n not in (0, 1) else 0.0
                 np.testing.assert_allclose(second(x, dtype(n)), expected, rtol=1e-14)
+
+
+@pytest.mark.compiled
+def test_the_slope_of_an_integer_power_that_is_infinite():
+    assert gradient(lambda x, n: x**n, wrt=0)(1e-110, -2) == -math.inf
+    assert gradient(lambda x, n: x**n if x > 1e-50 else 2.0 * x, wrt=0)(1e-110, -2) == 2.0

@@ -66,8 +66,10 @@ def quotient(instr: Instr) -> Rule | None:
 _NONE = "(p == 0) & ((x == 0) | isnan(x))"
 _BASE = f"(0.0 if {_NONE} else p * power(x, 1.0 if {_NONE} else p - 1)) * dy"
 _EXPONENT = "(y * log(1.0 if (x == 0) & (p >= 0) else x)) * dy"
-# With an integer exponent the power is one of repeated multiplications in both sweeps. x**0 is 1, at any x.
-_BASE_OF_WHOLE = "(p * x ** (p - 1 if p != 0 else 0)) * dy"
+# With an integer exponent the power is one of repeated multiplications in both sweeps. x**0 is 1, at any x. A negative
+# exponent is that of a quotient, since Numba's `**` raises where x to its magnitude is too small for a float.
+_POWER_OF_WHOLE = "x ** (p - 1 if p > 0 else 1 - p if p < 0 else 0)"
+_BASE_OF_WHOLE = f"(p * ({_POWER_OF_WHOLE} if p >= 0 else 1 / {_POWER_OF_WHOLE})) * dy"
 # Up to this exponent x**(n-1) is multiplied out.
 _LARGEST_CHAIN = 16
 

@@ -13,7 +13,7 @@ Loops over `map` and `filter` become loops over what these go through:
     for y in filter(f, x): ...       ->      for y in x: if not f(y): continue; ...
     sum(map(f, x))                           sum(map_1(f, x))                        # a list
 
-`min([a, b])` becomes `min(a, b)`, with no list and no loop.
+`min([a, b])` of numbers becomes `min(a, b)`, with no list and no loop.
 
 `zip` and `enumerate` of a `map` are loops of the same kind. An iterator is for one consumer, which stands where the
 iterator is made: any other use is refused. `functools.reduce` becomes a function with a loop.
@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import CodeType
 from typing import Any
 
-from numba import literal_unroll
+from numba import literal_unroll, types
 
 from zygote_py.adjoints import refuse
 from zygote_py.ir.lazy_dataclass import dataclass
@@ -74,7 +74,7 @@ class IteratorsToLoops(IRPass):
 
 
 class ItemsToArguments(IRPass):
-    """Runs there as well."""
+    """Runs after type inference: Numba has `max([t, u])` of tuples and strings, and no `max(t, u)`."""
 
     def change(self, state: Any) -> bool:
         """Let `min` and `max` of a display have its items as their arguments."""
@@ -90,9 +90,15 @@ class ItemsToArguments(IRPass):
             if len(call.args) != 1 or call.kws or call.vararg is not None or uses[call.args[0].name] != 2:
                 return None  # it is used elsewhere than where it is assigned, and here
             items = _items(block, statement, call.args[0].name)
-            if len(items) < 2:
+            kinds = tuple(types.unliteral(state.typemap[item.name]) for item in items)
+            if len(items) < 2 or not all(isinstance(kind, types.Integer | types.Float) for kind in kinds):
                 return None
-            return [ir.Assign(ir.Expr.call(call.func, items, (), call.loc), statement.target, statement.loc)]
+            made = ir.Expr.call(call.func, items, (), call.loc)
+            typed = state.typemap[call.func.name].get_call_type(state.typingctx, kinds, {})
+            if typed.return_type != state.typemap[statement.target.name]:
+                return None
+            state.calltypes[made] = typed
+            return [ir.Assign(made, statement.target, statement.loc)]
 
         return rewrite(func_ir, changed)
 

@@ -222,8 +222,8 @@ _AFTER: dict[type, list[tuple[type, str]]] = {
     InlineClosureLikes: [
         (CapturesToArguments, "captured values to arguments"),
         (IteratorsToLoops, "map and filter to loops"),
-        (ItemsToArguments, "items of displays to arguments"),
     ],
+    NopythonTypeInference: [(ItemsToArguments, "items of displays to arguments")],
 }
 
 
