@@ -229,6 +229,31 @@ def test_a_deep_recursion():
     assert f(10_000) == 10_000 * 10_001 / 2
 
 
+THREE_IN_TURN = """
+def first(n):
+    a = np.zeros(64)
+    a[n % 64] = n
+    return a[n % 64] + (second(n - 1) if n > 0 else 0.0)
+
+def second(n):
+    return third(n)
+
+def third(n):
+    a = np.zeros(64)
+    a[n % 64] = 1.0
+    return a[n % 64] + (first(n - 1) if n > 0 else 0.0)
+"""
+
+
+def test_a_recursion_of_several():
+    namespace = {"np": np}
+    exec(THREE_IN_TURN, namespace)
+    for name in ("first", "second", "third"):
+        namespace[name] = numba.njit(namespace[name], pipeline_class=EmittedPipeline)
+    assert namespace["first"](2) == 2.0 + 1.0 + 0.0
+    assert allocations(lambda: namespace["first"](100)) == 101
+
+
 def test_arrays_are_on_the_stack_up_to_a_size_of_all():
     lines = [f"    a{k} = np.zeros(n)\n    a{k}[i] = a{k - 1}[i] + {k}" for k in range(1, 12)]
     text = "\n".join(["def f(n, i):", "    a0 = np.zeros(n)", *lines, "    return a11[i]"])

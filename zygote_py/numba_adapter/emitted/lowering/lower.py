@@ -86,7 +86,7 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         self._loops = RangeLoops(self.blocks, kept, self.typeof)
         self._repeated = RepeatedAxes(self.blocks, kept, select)
         self._uncounted = uncounted(self.blocks, kept, self.typeof)
-        self._on_stack = kept_on_stack(self.blocks, self.typeof, self.fndesc.calltypes)
+        self._on_stack = kept_on_stack(self.func_ir.func_id.func, self.blocks, self.typeof, self.fndesc.calltypes)
 
     def _counts_references(self, kind: Any) -> bool:
         found = self._counts.get(kind)

@@ -6,7 +6,8 @@
 The records and shadows of a function of few steps are such arrays, and to allocate one takes longer than to fill it.
 Whether an array is small is known when it is made. It can be on the stack if its elements are read and written, and no
 other variable, tuple or callee gets it that might keep it. Each statement that makes one has its place in the frame: in
-the next round of a loop, the array of the last one is not used any more.
+the next round of a loop, the array of the last one is not used any more. Recursive functions have none, so that they
+can be deep.
 """
 
 from __future__ import annotations
@@ -28,10 +29,12 @@ _READERS = (len, np.empty_like, np.zeros_like)  # functions that keep no referen
 _READ = ("shape", "size", "ndim", "copy")  # attributes of which this is true
 
 
-def kept_on_stack(blocks: Mapping[int, Any], typeof: Callable[[str], Any], calltypes: Mapping[Any, Any]) -> set[int]:
+def kept_on_stack(
+    function: Any, blocks: Mapping[int, Any], typeof: Callable[[str], Any], calltypes: Mapping[Any, Any]
+) -> set[int]:
     """Return the identities of the calls that make these arrays, in the blocks of a function."""
     counts = Counter(each.target.name for block in blocks.values() for each in block.find_insts(ir.Assign))
-    if any(isinstance(typeof(name), types.RecursiveCall) for name in counts):
+    if any(isinstance(typeof(name), types.RecursiveCall) for name in counts) or _calls_itself(function):
         return set()
     calls: dict[str, Any] = {}  # by the variables that hold an array
     for block in blocks.values():
@@ -52,6 +55,21 @@ def kept_on_stack(blocks: Mapping[int, Any], typeof: Callable[[str], Any], callt
             for name in _given_away(statement, calls, typeof):
                 kept.pop(id(calls[name]), None)
     return set(kept)
+
+
+def _calls_itself(function: Any) -> bool:
+    """Return whether a function calls itself, perhaps by others of its module."""
+    seen, pending = set(), [function]
+    while pending:
+        each = pending.pop()
+        for name in each.__code__.co_names:
+            callee = getattr(each.__globals__.get(name), "py_func", None)
+            if callee is function:
+                return True
+            if callee is not None and callee not in seen:
+                seen.add(callee)
+                pending.append(callee)
+    return False
 
 
 def _given_away(statement: Any, calls: Mapping[str, Any], typeof: Callable[[str], Any]) -> Iterator[str]:
