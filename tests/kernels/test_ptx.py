@@ -127,6 +127,14 @@ def test_the_kernels_of_vectorized_derivatives(capability):
     assert "for i in range(lane, count, lanes):" in text
 
 
+def test_without_records_a_thread_has_one_item_and_no_loop():
+    over = zg.vectorize(zg.gradient(wave), target="cuda")
+    text = over.source(np.ones(3), 2.0)
+    assert "    if i < count:" in text
+    assert "range" not in text
+    assert "nctaid" not in over.inspect_ptx(np.ones(3), 2.0)
+
+
 def rounding(x, y):
     a = np.floor(x) + np.ceil(x) + np.trunc(x) + np.rint(x) + np.round(x) + np.fmod(x, y) + np.remainder(x, y)
     b = np.cbrt(x) + np.sinc(x) + np.logaddexp(x, y) + np.logaddexp2(x, y) + np.exp2(x) + np.ldexp(x, 3)

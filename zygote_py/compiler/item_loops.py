@@ -6,14 +6,23 @@
             r_0[i_0] = y[0]
             r_1[i_0] = y[1]
 
-On a device the items are divided among the threads:
+On a device each thread has one of the items:
 
     def gradient_over_items(count, shape, a_0, a_1, r_0, r_1):
+        i = cuda.grid(1)
+        if i < count:
+            i_0 = i
+            y = item(a_0[i_0], a_1)
+            ...
+
+or, where there is a workspace for some threads only, every so many:
+
+    def gradient_over_items(count, shape, a_0, a_1, w_0, r_0, r_1):
         lane = cuda.grid(1)
         lanes = cuda.gridsize(1)
         for i in range(lane, count, lanes):
             i_0 = i
-            y = item(a_0[i_0], a_1)
+            y = item(a_0[i_0], a_1, w_0, lane, lanes)
             ...
 """
 
@@ -117,15 +126,15 @@ class ItemLoops:
     ) -> tuple[str, dict[str, Any]]:
         """Return the text of the loops for the threads of a device, with arrays of a workspace.
 
-        If it is about the `lengths` of these, the largest are stored.
+        If it is about the `lengths` of these, the largest are stored. Without a workspace each thread has one item, and
+        no loop: as fast as a kernel that is written for it, where a loop costs half as much again in memory-bound ones.
         """
+        loops = workspace > 0 or lengths
         spaces = [f"w_{number}" for number in range(workspace)]
         taken = [*self._parameters, *spaces, *(["r_0"] if lengths else _results(found))]
         lines = [
             f"def {name}({', '.join(['count', 'shape', *taken])}):",
-            "    lane = cuda.grid(1)",
-            "    lanes = cuda.gridsize(1)",
-            "    for i in range(lane, count, lanes):",
+            *(_LANES if loops else _THREAD),
         ]
         classes: dict[str, Any] = {}
         body = []
@@ -175,6 +184,10 @@ class ItemLoops:
         if not axes:
             return f"a_{argument}"
         return f"a_{argument}[{', '.join('0' if axis is None else f'i_{axis}' for axis in axes)}]"
+
+
+_LANES = ["    lane = cuda.grid(1)", "    lanes = cuda.gridsize(1)", "    for i in range(lane, count, lanes):"]
+_THREAD = ["    i = cuda.grid(1)", "    if i < count:"]
 
 
 def _numbers(argument: Any) -> list[int]:

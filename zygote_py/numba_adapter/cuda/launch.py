@@ -27,7 +27,6 @@ from numba import config
 from zygote_py.numba_adapter.target.dispatch import typeof
 
 THREADS = 128  # of a block
-_MOST_BLOCKS = 1 << 16
 
 
 @functools.cache
@@ -108,7 +107,7 @@ def device(function: Callable[..., object]) -> Any:
 
 def lanes_for(count: int, most: int | None = None) -> int:
     """Return how many threads run for a number of items: whole blocks, at most `most` of them if that is given."""
-    blocks = min(max(1, -(-count // THREADS)), _MOST_BLOCKS)
+    blocks = max(1, -(-count // THREADS))
     return THREADS * (blocks if most is None else max(1, min(blocks, most // THREADS)))
 
 
