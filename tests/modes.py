@@ -51,6 +51,16 @@ def interpreter() -> Iterator[None]:
         _settings.DISABLE_JIT = before
 
 
+@contextmanager
+def compiler() -> Iterator[None]:
+    """Compile emitted functions, and those that are decorated meanwhile, also in a test that interprets them."""
+    before, _settings.DISABLE_JIT = _settings.DISABLE_JIT, 0
+    try:
+        yield
+    finally:
+        _settings.DISABLE_JIT = before
+
+
 def _compiling(compile_it: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function that was decorated before: Numba decorates functions of its own for it, which must count."""
 

@@ -5,6 +5,7 @@ The references are differences of the functions themselves, as Numba compiles th
 
 from __future__ import annotations
 
+import functools
 import math
 import pickle
 from contextlib import nullcontext
@@ -28,7 +29,7 @@ from tests.api.test_containers import (
     weighted,
 )
 from tests.api.test_structured_arrays import bodies, cells
-from tests.modes import interpreter, one_in
+from tests.modes import compiler, interpreter, one_in
 from zygote_py import DifferentiationError, derivative, gradient, hvp, jvp, pullback
 
 pytestmark = pytest.mark.filterwarnings(
@@ -177,31 +178,39 @@ def inner(a, b):
 
 
 CASES = {
-    "list": (weighted, [1.0, 2.0]),
-    "typed list": (weighted, typed(1.0, 2.0, 0.5)),
-    "typed list of arrays": (of_arrays, typed(np.ones(2), np.arange(3.0))),
-    "list of arrays": (of_arrays, [np.ones(2), np.arange(3.0)]),
-    "list of tuples": (of_edges, [(1, 0, 2.0), (3, 4, 5.0)]),
-    "typed list of tuples": (of_edges, typed((1, 0, 2.0), (3, 4, 5.0))),
-    "typed list of lists": (of_lists, typed(typed((1, 2.0)), typed((2, 3.0), (3, 1.0)))),
-    "typed dict": (of_dict, typed_dict({7: 2.0, 1: 0.5})),
-    "typed dict of arrays, in a branch": (in_a_branch, typed_dict({"a": np.arange(3.0), "b": np.ones(2)})),
-    "typed dict of arrays, chosen": (chosen, typed_dict({"a": np.arange(3.0), "b": np.ones(2)})),
-    "floats in keys": (of_keys, typed_dict({(1.5, 1): 2.0, (2.5, 3): 3.0})),
-    "typed dict of lists": (of_lists_in_a_dict, typed_dict({"a": typed(1.0, 2.0), "b": typed(3.0)})),
-    "lists of integers": (of_lists_in_tuples, typed((typed(1, 2), 3.0), (typed(3), 2.0))),
-    "typed dict of tuples": (of_pairs, typed_dict({7: (1, 2.0), 1: (3, 0.5)})),
-    "object": (of_object, Spring(2.0, 3, np.array([1.0, 2.0]))),
-    "structured array": (of_bodies, bodies()),
-    "fields that are arrays": (of_cells, cells()),
-    "record": (of_record, bodies()[1]),
-    "tuple": (of_mixed, (2.0, [1.0, 3.0], np.array([1.0, 2.0]))),
+    "list": (weighted, lambda: [1.0, 2.0]),
+    "typed list": (weighted, lambda: typed(1.0, 2.0, 0.5)),
+    "typed list of arrays": (of_arrays, lambda: typed(np.ones(2), np.arange(3.0))),
+    "list of arrays": (of_arrays, lambda: [np.ones(2), np.arange(3.0)]),
+    "list of tuples": (of_edges, lambda: [(1, 0, 2.0), (3, 4, 5.0)]),
+    "typed list of tuples": (of_edges, lambda: typed((1, 0, 2.0), (3, 4, 5.0))),
+    "typed list of lists": (of_lists, lambda: typed(typed((1, 2.0)), typed((2, 3.0), (3, 1.0)))),
+    "typed dict": (of_dict, lambda: typed_dict({7: 2.0, 1: 0.5})),
+    "typed dict of arrays, in a branch": (in_a_branch, lambda: typed_dict({"a": np.arange(3.0), "b": np.ones(2)})),
+    "typed dict of arrays, chosen": (chosen, lambda: typed_dict({"a": np.arange(3.0), "b": np.ones(2)})),
+    "floats in keys": (of_keys, lambda: typed_dict({(1.5, 1): 2.0, (2.5, 3): 3.0})),
+    "typed dict of lists": (of_lists_in_a_dict, lambda: typed_dict({"a": typed(1.0, 2.0), "b": typed(3.0)})),
+    "lists of integers": (of_lists_in_tuples, lambda: typed((typed(1, 2), 3.0), (typed(3), 2.0))),
+    "typed dict of tuples": (of_pairs, lambda: typed_dict({7: (1, 2.0), 1: (3, 0.5)})),
+    "object": (of_object, lambda: Spring(2.0, 3, np.array([1.0, 2.0]))),
+    "structured array": (of_bodies, bodies),
+    "fields that are arrays": (of_cells, cells),
+    "record": (of_record, lambda: bodies()[1]),
+    "tuple": (of_mixed, lambda: (2.0, [1.0, 3.0], np.array([1.0, 2.0]))),
 }
-_random = np.random.default_rng(4)
-TANGENTS = {name: (like(given, _random), like(given, _random)) for name, (_, given) in CASES.items()}
 # Where nothing is compiled, typed lists in typed lists and dicts are empty: a fault of Numba.
 INTERPRETED = [name for name in CASES if "lists" not in name]
 COMPILED = [name for name in CASES if "lists" in name] + ["typed list of tuples", "typed dict", "record"]
+
+
+@functools.cache
+def case(name):
+    """Return the function, its argument, and two tangents of this."""
+    function, made = CASES[name]
+    random = np.random.default_rng(4 + [*CASES].index(name))
+    with compiler():  # typed lists of the interpreter are others
+        given = made()
+        return function, given, like(given, random), like(given, random)
 
 
 def form(value):
@@ -222,10 +231,9 @@ def close(a, b):
 
 
 @pytest.mark.interpreted
-@pytest.mark.parametrize("name", INTERPRETED)
+@pytest.mark.parametrize("name", one_in(2, INTERPRETED))
 def test_products_with_the_hessian(name):
-    function, given = CASES[name]
-    v, w = TANGENTS[name]
+    function, given, v, w = case(name)
     expected = second(function, given, v, w)
     found = hvp(function)(given, 1.5, v)
     assert form(found) == form(gradient(function, wrt=0)(given, 1.5))
@@ -257,8 +265,7 @@ def slope_by_x(function, given, h=1e-5):
 @pytest.mark.interpreted
 @pytest.mark.parametrize("name", INTERPRETED)
 def test_derivatives_of_gradients_by_the_other_argument(name):
-    function, given = CASES[name]
-    _, w = TANGENTS[name]
+    function, given, _, w = case(name)
     found = derivative(gradient(function, wrt=0), wrt=1)(given, 1.5)
     assert form(found) == form(gradient(function, wrt=0)(given, 1.5))
 
@@ -269,8 +276,7 @@ def test_derivatives_of_gradients_by_the_other_argument(name):
 
 @pytest.mark.parametrize("name", one_in(2, COMPILED))
 def test_in_compiled_code(name):
-    function, given = CASES[name]
-    v, w = TANGENTS[name]
+    function, given, v, w = case(name)
     compiled = njit(function)
     expected = second(compiled, given, v, w)
     product = hvp(function)
@@ -297,8 +303,7 @@ def test_in_compiled_code(name):
 @pytest.mark.interpreted
 @pytest.mark.parametrize("name", INTERPRETED)
 def test_pullbacks(name):
-    function, given = CASES[name]
-    _, w = TANGENTS[name]
+    function, given, _, w = case(name)
 
     def both(s, x):
         return np.array([function(s, x), x * x])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cache.test_cache import COMPILED, READ, Process, expect
+from tests.modes import one_in
 
 
 @pytest.fixture
@@ -67,7 +68,7 @@ def test_a_second_process_has_the_classes_of_the_main_program(process):
         assert found[2] == FOUND
 
 
-@pytest.mark.parametrize("old", EDITS)
+@pytest.mark.parametrize("old", one_in(2, EDITS))
 def test_a_class_of_the_main_program_that_has_changed(process, old):
     new, changes = EDITS[old]
     assert CLASSES.count(old) == 1

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.cache.test_cache import COMPILED, READ, Process
+from tests.modes import one_in
 from zygote_py.numba_adapter.linking.function_content import Unknown, words_of
 
 pytestmark = pytest.mark.compiled
@@ -154,7 +155,7 @@ def test_another_processor_has_its_own(process):
     assert len(process.files(".helper")) > many
 
 
-@pytest.mark.parametrize("how", ["small", "nowhere", "off"])
+@pytest.mark.parametrize("how", one_in(2, ["small", "nowhere", "off"]))
 def test_it_works_without_a_place(process, how):
     (process.folder / "file").touch()
     environment = {

@@ -18,6 +18,7 @@ import pytest
 from numba.typed import List
 
 from tests.checking.derivatives import ALL_ROUTES, check_derivatives
+from tests.modes import one_in
 from zygote_py import DifferentiationError, gradient, value_and_gradient
 
 pytestmark = pytest.mark.interpreted
@@ -290,7 +291,9 @@ PROGRAMS = [
 TYPED = (compared, assigned_typed)  # in which typed lists do something else than Python's
 
 
-@pytest.mark.parametrize("program", [each for each in PROGRAMS if each not in TYPED], ids=lambda each: each.__name__)
+@pytest.mark.parametrize(
+    "program", one_in(2, (each for each in PROGRAMS if each not in TYPED)), ids=lambda each: each.__name__
+)
 def test_programs(program):
     check_derivatives(program, X.copy())
 

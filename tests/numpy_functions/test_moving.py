@@ -10,6 +10,7 @@ import pytest
 from numba.np.extensions import cross2d
 
 from tests.checking.derivatives import check_derivatives
+from tests.modes import one_in
 
 pytestmark = pytest.mark.interpreted
 
@@ -99,7 +100,7 @@ SELECTING: dict[str, Case] = {
 CASES = {**JOINING, **MOVING, **MAKING, **SELECTING}
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", one_in(2, CASES))
 def test_gradient(name):
     function, args = CASES[name]
     check_derivatives(function, *args, reference="numba")

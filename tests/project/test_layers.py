@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import pkgutil
 import re
@@ -30,7 +31,12 @@ def module_name(path: Path) -> str:
 
 
 MODULES = {module_name(path): path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))}
-TREES = {name: ast.parse(path.read_text("utf-8"), str(path)) for name, path in MODULES.items()}
+
+
+@functools.cache
+def trees() -> dict[str, ast.Module]:
+    """The syntax trees of the modules, by their names."""
+    return {name: ast.parse(path.read_text("utf-8"), str(path)) for name, path in MODULES.items()}
 
 
 def names_in_stub(package: str) -> Iterator[tuple[str, str]]:
@@ -50,6 +56,19 @@ def imports(name: str, nodes: Iterator[ast.AST]) -> Iterator[str]:
     An attribute of a package that has a stub counts as an import, too.
     """
     return (DEFINED.get(full_name, full_name) for full_name in _imports(name, [*nodes]))
+
+
+@functools.cache
+def all_imports(name: str) -> frozenset[str]:
+    """What a module imports anywhere in its text."""
+    return frozenset(imports(name, ast.walk(trees()[name])))
+
+
+@functools.cache
+def words_of_tests() -> frozenset[str]:
+    """The words in the files of the tests."""
+    paths = (ROOT / "tests").rglob("*.py")
+    return frozenset(word for path in paths for word in re.findall(r"\w+", path.read_text("utf-8")))
 
 
 def _imports(name: str, nodes: list[ast.AST]) -> Iterator[str]:
@@ -89,7 +108,7 @@ def ours(full_name: str) -> str | None:
 def test_a_layer_imports_only_what_is_below_it(layer, below):
     wrong = [
         f"{name} imports {imported}"
-        for name, tree in TREES.items()
+        for name, tree in trees().items()
         if f"{name}.".startswith(f"{layer}.")
         for imported in imports(name, ast.walk(tree))
         if imported.split(".")[0] in ("zygote_py", "ir", "adjoints", "benchmarks", "tests")
@@ -102,7 +121,7 @@ def test_a_layer_imports_only_what_is_below_it(layer, below):
 def test_emission_knows_nothing_of_differentiation(layer):
     wrong = [
         f"{name} imports {imported}"
-        for name, tree in TREES.items()
+        for name, tree in trees().items()
         if f"{name}.".startswith(f"{layer}.")
         for imported in imports(name, ast.walk(tree))
         if f"{imported}.".startswith("zygote_py.adjoints.")
@@ -122,7 +141,7 @@ def test_emission_knows_nothing_of_differentiation(layer):
 def test_layers_that_use_little_of_numba(layer, used):
     """Its types, the addresses of SciPy's functions and the stack's settings: none of them compiles anything."""
     wrong = []
-    for name, tree in TREES.items():
+    for name, tree in trees().items():
         if f"{name}.".startswith(f"{layer}."):
             found = (imported.split(".") for imported in imports(name, ast.walk(tree)))
             wrong += [
@@ -136,7 +155,7 @@ def test_layers_that_use_little_of_numba(layer, used):
 def test_the_folders_are_imported_as_parts_of_the_package():
     wrong = [
         f"{name} imports {imported}"
-        for name, tree in TREES.items()
+        for name, tree in trees().items()
         for imported in imports(name, ast.walk(tree))
         if imported.split(".")[0] in ("ir", "adjoints", "benchmarks", "tests")
     ]
@@ -145,12 +164,12 @@ def test_the_folders_are_imported_as_parts_of_the_package():
 
 def imported_by(name: str) -> set[str]:
     """Return the modules of this package that a module imports: in functions and for the type checker, too."""
-    found = {ours(imported) for imported in imports(name, ast.walk(TREES[name]))}
+    found = {ours(imported) for imported in imports(name, ast.walk(trees()[name]))}
     return {each for each in found if each is not None and each != name}
 
 
 def test_no_module_imports_itself_through_others():
-    TopologicalSorter({name: imported_by(name) for name in TREES}).prepare()  # raises CycleError, with the cycle
+    TopologicalSorter({name: imported_by(name) for name in trees()}).prepare()  # raises CycleError, with the cycle
 
 
 def test_arrows_between_folders_point_one_way():
@@ -161,7 +180,7 @@ def test_arrows_between_folders_point_one_way():
         return name if stem == "__init__" else f"{name.rpartition('.')[0]}{'.*' if stem != '__main__' else '.__main__'}"
 
     graph: dict[str, set[str]] = {}
-    for name in TREES:
+    for name in trees():
         graph.setdefault(folder(name), set()).update(folder(each) for each in imported_by(name))
     for above, below in graph.items():
         below.discard(above)
@@ -180,9 +199,9 @@ def test_a_stub_names_what_is_there(package):
 
 @pytest.mark.parametrize("package", sorted({*STUBS} - {"zygote_py"}))
 def test_a_stub_names_what_other_folders_use(package):
-    outside = {name: tree for name, tree in TREES.items() if not f"{name}.".startswith(f"{package}.")}
-    used = {imported for name, tree in outside.items() for imported in imports(name, ast.walk(tree))}
-    words = {word for path in (ROOT / "tests").rglob("*.py") for word in re.findall(r"\w+", path.read_text("utf-8"))}
+    outside = [name for name in trees() if not f"{name}.".startswith(f"{package}.")]
+    used = {imported for name in outside for imported in all_imports(name)}
+    words = words_of_tests()
     names = {
         full_name.rpartition(".")[2]: place
         for full_name, place in DEFINED.items()
@@ -220,7 +239,7 @@ def test_one_module_of_the_adapter_touches_the_inside_of_numba():
         return first == "numba" and rest.split(".")[0] in PRIVATE_NUMBA
 
     wrong = []
-    for name, tree in TREES.items():
+    for name, tree in trees().items():
         if name == f"{ADAPTER}.base.internals":
             continue
         wrong += [f"{name} imports {imported}" for imported in imports(name, ast.walk(tree)) if private(imported)]
