@@ -96,7 +96,44 @@ def of_none(x, n, y=None):
     return z + w * n
 
 
-FUNCTIONS = [branches, loops, swaps, on_one_way, nested, guarded, of_conditions, of_arrays]
+def recurrence(x, n):
+    y, total = 1.0, 0.0
+    for i in range(n):
+        p = y * x
+        y = p if y != 0.0 else 0.0  # from round to round
+        total += y * i if i != 2 else 0.0
+    return y + total
+
+
+def recurrence_by_bool(x, n):
+    y, c = 1.0, True
+    for _ in range(n):
+        c = y != 0.0
+        y = y * x if c else 0.0
+    return y
+
+
+def two_recurrences(x, n):
+    y, z = x, 1.0
+    for _ in range(n):
+        for _ in range(n):
+            z = z * x if z != 0.0 else 0.0
+        t = y * z
+        y = t if y != 0.0 else 0.0
+    return y + z
+
+
+def as_if(x, n):  # the same guards, but from no round to the next
+    total = 0.0
+    for i in range(n):
+        y = x * i
+        total += y * x if y != 0.0 else 0.0
+        total = total if total > 1.0 else 0.0  # another condition
+    return total
+
+
+FUNCTIONS = [recurrence, recurrence_by_bool, two_recurrences, as_if]
+FUNCTIONS += [branches, loops, swaps, on_one_way, nested, guarded, of_conditions, of_arrays]
 
 
 @pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
@@ -221,3 +258,31 @@ def test_they_stand_in_the_pipeline():
     found = {name.partition(" ")[0] for name in names}
     assert {JoinBranches._name, LinearSSA._name} <= found
     assert ReconstructSSA._name not in found
+
+
+@pytest.mark.optimised
+@pytest.mark.parametrize(
+    ("f", "expected"),
+    [(recurrence, True), (recurrence_by_bool, True), (two_recurrences, True), (as_if, False), (nested, False)],
+)
+def test_guards_of_recurrences_are_branches(f, expected):
+    compiled = numba.njit(f, pipeline_class=EmittedPipeline)
+    compiled(0.5, 3)
+    (text,) = compiled.inspect_llvm().values()  # as it is before its machine code is made
+    assert ("select.false" in text) == expected
+
+
+@pytest.mark.compiled
+def test_a_recurrence_of_adjoints():
+    def decay(x, weights):
+        y = 0.0
+        for w in weights:
+            y = x * y + w
+        return y
+
+    weights = np.array([1.0, -2.0, 0.5])
+    assert gradient(decay, wrt="x")(3.0, weights) == 2.0 * 3.0 - 2.0
+    assert gradient(decay, wrt="x")(0.0, weights) == -2.0
+    of_weights = gradient(decay, wrt="weights")
+    assert of_weights(0.5, np.array([math.inf, 1.0, 2.0])).tolist() == [0.25, 0.5, 1.0]
+    assert of_weights(0.0, weights).tolist() == [0.0, 0.0, 1.0]

@@ -60,7 +60,7 @@ def imports(name: str, nodes: Iterator[ast.AST]) -> Iterator[str]:
 
 @functools.cache
 def all_imports(name: str) -> frozenset[str]:
-    """What a module imports anywhere in its text."""
+    """The full names of all that a module imports, anywhere in its text."""
     return frozenset(imports(name, ast.walk(trees()[name])))
 
 

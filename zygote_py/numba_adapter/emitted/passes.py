@@ -25,6 +25,7 @@ from zygote_py.numba_adapter.emitted.lean_passes import LEAN
 from zygote_py.numba_adapter.emitted.linear_ssa import LinearSSA
 from zygote_py.numba_adapter.emitted.lowering.lower import EmittedLowering
 from zygote_py.numba_adapter.emitted.lowering.native_calls import native_call
+from zygote_py.numba_adapter.emitted.recurrences import PredictGuards
 from zygote_py.numba_adapter.emitted.shared_values import ShareValues
 from zygote_py.numba_adapter.types import LowerParforsWithClasses
 
@@ -108,6 +109,7 @@ def with_ours(given: Any) -> PassManager:
         made.add_pass(_OURS.get(step, step), description)
         if step is ReconstructSSA:
             made.add_pass(ShareValues, "constants, functions and tuples once")
+            made.add_pass(PredictGuards, "guards of recurrences to branches")
         if step is NopythonTypeInference:
             made.add_pass(AddArrays, "additions to arrays to calls")
         if step is IRProcessing:
