@@ -64,6 +64,7 @@ _EMPTY = Const(0, _INT)
 _SETS = types.List(_INT)
 _ROW = types.Array(_INT, 1, "C")
 _PARTS = (np.real, np.imag)
+_PRODUCTS = (np.dot, operator.matmul, ops.matrix_product, ops.matrix_vector_product)
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +194,7 @@ class IndexSets(Domain):
     def whole(self, walk: Walk, instr: Instr, items: Mapping[int, Instr]) -> None:
         """Make each result depend on all differentiable arguments, except in products of matrices."""
         active = _active(walk, instr)
-        if instr.op in (np.dot, operator.matmul) and len(instr.args) == 2 and all(is_array(a.type) for a in instr.args):
+        if instr.op in _PRODUCTS and len(instr.args) == 2 and all(is_array(a.type) for a in instr.args):
             walk.companions[instr] = (self._of_product(walk, instr, active),)
             return
         one = self._joined(walk, active)

@@ -55,6 +55,7 @@ from zygote_py.ir.ops.primitives import (
     view,
     zeros,
 )
+from zygote_py.ir.ops.products import matrix_product, matrix_vector_product
 from zygote_py.ir.ops.slots import (
     check_same_size,
     copied_slots,
@@ -187,6 +188,8 @@ __all__ = [
     "lanes_at",
     "latch",
     "lower_to",
+    "matrix_product",
+    "matrix_vector_product",
     "module_of",
     "name_of",
     "named",

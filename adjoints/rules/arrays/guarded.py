@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from zygote_py.ir import helper
+from zygote_py.ir import helper, matrix_product, matrix_vector_product
 
 Array = Any
 Number = Any
@@ -29,7 +29,7 @@ def unless_zero(product: Number, factor: Number) -> Number:
 @helper
 def guarded_dot_left(b: Array, dy: Array) -> Array:
     """As `dot_left`."""
-    result = np.dot(dy, b.T)
+    result = matrix_product(dy, b.T)
     for i in range(result.shape[0]):
         for j in range(result.shape[1]):
             if not np.isfinite(result[i, j]):
@@ -53,8 +53,8 @@ def guarded_dot_left_complex(b: Array, dy: Array) -> Array:
 
 @helper
 def guarded_dot_right(a: Array, dy: Array) -> Array:
-    """As `dot_right`, of matrices."""
-    result = np.dot(a.T, dy)
+    """As `dot_right`."""
+    result = matrix_product(a.T, dy)
     for i in range(result.shape[0]):
         for j in range(result.shape[1]):
             if not np.isfinite(result[i, j]):
@@ -66,7 +66,7 @@ def guarded_dot_right(a: Array, dy: Array) -> Array:
 
 @helper
 def guarded_dot_right_strided(a: Array, dy: Array) -> Array:
-    """As `dot_right_strided`, of matrices."""
+    """As `dot_right_strided`."""
     return guarded_dot_right(np.ascontiguousarray(a), dy)
 
 
@@ -78,8 +78,8 @@ def guarded_dot_right_complex(a: Array, dy: Array) -> Array:
 
 @helper
 def guarded_matvec_right(a: Array, dy: Array) -> Array:
-    """As `dot_right`, of a matrix and a vector."""
-    result = np.dot(a.T, dy)
+    """As `matvec_right`."""
+    result = matrix_vector_product(a.T, dy)
     for i in range(result.shape[0]):
         if not np.isfinite(result[i]):
             result[i] = 0.0
@@ -90,7 +90,7 @@ def guarded_matvec_right(a: Array, dy: Array) -> Array:
 
 @helper
 def guarded_matvec_right_strided(a: Array, dy: Array) -> Array:
-    """As `dot_right_strided`, of a matrix and a vector."""
+    """As `matvec_right_strided`."""
     return guarded_matvec_right(np.ascontiguousarray(a), dy)
 
 
@@ -103,7 +103,7 @@ def guarded_matvec_right_complex(a: Array, dy: Array) -> Array:
 @helper
 def guarded_vecmat_left(b: Array, dy: Array) -> Array:
     """As `vecmat_left`."""
-    result = np.dot(b, dy)
+    result = matrix_vector_product(b, dy)
     for i in range(result.shape[0]):
         if not np.isfinite(result[i]):
             result[i] = 0.0

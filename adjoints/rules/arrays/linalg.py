@@ -32,7 +32,7 @@ from zygote_py.adjoints.rules.formulas.opaque import (
     opaque_rule,
     tangents,
 )
-from zygote_py.ir import Instr, array_helper, fresh_helper, helper
+from zygote_py.ir import Instr, array_helper, fresh_helper, helper, matrix_product, matrix_vector_product
 
 Array = Any
 Number = Any
@@ -42,13 +42,13 @@ Number = Any
 def inv_a(y: Array, dy: Array) -> Array:
     """The adjoint of a in y = inv(a): -y^H dy y^H."""
     t = np.conj(y.T)
-    return -np.dot(np.dot(t, dy), t)
+    return -matrix_product(matrix_product(t, dy), t)
 
 
 @fresh_helper
 def inv_tangent(y: Array, ta: Array) -> Array:
     """The tangent of y = inv(a): -y ta y."""
-    product = np.dot(np.dot(y, ta), y)
+    product = matrix_product(matrix_product(y, ta), y)
     result = np.empty_like(y)
     for i in range(y.shape[0]):
         for j in range(y.shape[0]):
@@ -81,7 +81,7 @@ def guarded_solve_b(a: Array, dy: Array) -> Array:
 @helper
 def solve_a(y: Array, db: Array) -> Array:
     """The adjoint of a in y = solve(a, b): -db y^H."""
-    return -np.dot(db, np.conj(y.T))
+    return -matrix_product(db, np.conj(y.T))
 
 
 @helper
@@ -105,7 +105,7 @@ def solve_tangent_a(a: Array, y: Array, ta: Array) -> Array:
 @fresh_helper
 def solve_tangent(a: Array, y: Array, ta: Array, tb: Array) -> Array:
     """The tangent of y = solve(a, b) for those of a and b: the solution for tb - ta y."""
-    change = np.dot(ta, y)
+    change = matrix_product(ta, y)
     for i in range(change.shape[0]):
         for j in range(change.shape[1]):
             change[i, j] = tb[i, j] - change[i, j]
@@ -115,7 +115,7 @@ def solve_tangent(a: Array, y: Array, ta: Array, tb: Array) -> Array:
 @fresh_helper
 def solve_vector_tangent(a: Array, y: Array, ta: Array, tb: Array) -> Array:
     """As `solve_tangent`, for a vector b."""
-    change = np.dot(ta, y)
+    change = matrix_vector_product(ta, y)
     for i in range(change.shape[0]):
         change[i] = tb[i] - change[i]
     return np.linalg.solve(a, change)
@@ -291,7 +291,7 @@ def cholesky_a(y: Array, dy: Array) -> Array:
     """
     n = y.shape[0]
     upper = np.conj(y.T)
-    p = np.dot(upper, dy)
+    p = matrix_product(upper, dy)
     for i in range(n):
         p[i, i] = 0.5 * np.real(p[i, i])
         for j in range(i + 1, n):
@@ -326,7 +326,7 @@ def cholesky_tangent(y: Array, ta: Array) -> Array:
         p[i, i] = 0.5 * np.real(s[i, i])
         for j in range(i):
             p[i, j] = s[i, j]
-    return np.dot(y, p)
+    return matrix_product(y, p)
 
 
 @array_helper((0, 0), (1, 1))

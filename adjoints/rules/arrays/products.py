@@ -21,69 +21,81 @@ from numba import types
 
 from zygote_py.adjoints.rules.arrays import guarded
 from zygote_py.adjoints.rules.formulas.opaque import OpaqueRule, adjoint, linear, opaque, opaque_choice
-from zygote_py.ir import Instr, array_helper
+from zygote_py.ir import Instr, array_helper, matrix_product, matrix_vector_product, ops
 
 Array = Any
 
 
 @array_helper((1, 0), (0, 0))
 def dot_left(b: Array, dy: Array) -> Array:
-    """The adjoint of a in a @ b, of a matrix and a matrix or a vector: real, contiguous."""
-    return np.dot(dy, b.T)
+    """The adjoint of a in a @ b, of two matrices: real, contiguous."""
+    return matrix_product(dy, b.T)
 
 
 @array_helper((1, 0), (0, 0))
 def dot_left_strided(b: Array, dy: Array) -> Array:
     """As `dot_left`, for a matrix that is not contiguous."""
-    return np.dot(dy, np.ascontiguousarray(b).T)
+    return matrix_product(dy, np.ascontiguousarray(b).T)
 
 
 @array_helper((1, 0), (0, 0))
 def dot_left_complex(b: Array, dy: Array) -> Array:
     """As `dot_left`, for complex matrices."""
-    return np.dot(dy, np.conj(b).T)
+    return matrix_product(dy, np.conj(b).T)
 
 
 @array_helper((0, 1), (1, 1))
 def dot_right(a: Array, dy: Array) -> Array:
-    """The adjoint of b in a @ b, of a matrix and a matrix or a vector: real, contiguous."""
-    return np.dot(a.T, dy)
+    """The adjoint of b in a @ b, of two matrices: real, contiguous."""
+    return matrix_product(a.T, dy)
 
 
 @array_helper((0, 1), (1, 1))
 def dot_right_strided(a: Array, dy: Array) -> Array:
     """As `dot_right`, for a matrix that is not contiguous."""
-    return np.dot(np.ascontiguousarray(a).T, dy)
+    return matrix_product(np.ascontiguousarray(a).T, dy)
 
 
 @array_helper((0, 1), (1, 1))
 def dot_right_complex(a: Array, dy: Array) -> Array:
     """As `dot_right`, for complex matrices."""
-    return np.dot(np.conj(a).T, dy)
+    return matrix_product(np.conj(a).T, dy)
+
+
+@array_helper((0, 1))
+def matvec_right(a: Array, dy: Array) -> Array:
+    """The adjoint of the vector b in a @ b: real, contiguous."""
+    return matrix_vector_product(a.T, dy)
+
+
+@array_helper((0, 1))
+def matvec_right_strided(a: Array, dy: Array) -> Array:
+    """As `matvec_right`, for a matrix that is not contiguous."""
+    return matrix_vector_product(np.ascontiguousarray(a).T, dy)
 
 
 @array_helper((0, 1))
 def matvec_right_complex(a: Array, dy: Array) -> Array:
-    """The adjoint of the vector b in a @ b."""
-    return np.conj(np.dot(np.ascontiguousarray(a).T, np.conj(dy)))
+    """As `matvec_right`, for complex numbers."""
+    return np.conj(matrix_vector_product(np.ascontiguousarray(a).T, np.conj(dy)))
 
 
 @array_helper((0, 0))
 def vecmat_left(b: Array, dy: Array) -> Array:
     """The adjoint of the vector a in a @ b: real, contiguous."""
-    return np.dot(b, dy)
+    return matrix_vector_product(b, dy)
 
 
 @array_helper((0, 0))
 def vecmat_left_strided(b: Array, dy: Array) -> Array:
     """As `vecmat_left`, for a matrix that is not contiguous."""
-    return np.dot(np.ascontiguousarray(b), dy)
+    return matrix_vector_product(np.ascontiguousarray(b), dy)
 
 
 @array_helper((0, 0))
 def vecmat_left_complex(b: Array, dy: Array) -> Array:
     """As `vecmat_left`, for complex numbers."""
-    return np.conj(np.dot(np.ascontiguousarray(b), np.conj(dy)))
+    return np.conj(matrix_vector_product(np.ascontiguousarray(b), np.conj(dy)))
 
 
 @array_helper((0, 0), (1, 0))
@@ -150,8 +162,8 @@ _VECMAT_LEFT = {
     "complex": adjoint(vecmat_left_complex, nan_safe=guarded.guarded_vecmat_left_complex),
 }
 _MATVEC_RIGHT = {
-    "contiguous": adjoint(dot_right, nan_safe=guarded.guarded_matvec_right),
-    "strided": adjoint(dot_right_strided, nan_safe=guarded.guarded_matvec_right_strided),
+    "contiguous": adjoint(matvec_right, nan_safe=guarded.guarded_matvec_right),
+    "strided": adjoint(matvec_right_strided, nan_safe=guarded.guarded_matvec_right_strided),
     "complex": adjoint(matvec_right_complex, nan_safe=guarded.guarded_matvec_right_complex),
 }
 _DOT_LEFT = {
@@ -178,7 +190,7 @@ _VDOT_COMPLEX = linear(opaque(a=adjoint(vdot_left_complex, nan_safe=guarded.guar
 _DOT = linear(opaque(a=dot_left, b=dot_right))
 
 
-@opaque_choice(np.dot, operator.matmul, sample=_DOT)
+@opaque_choice(np.dot, operator.matmul, ops.matrix_product, ops.matrix_vector_product, sample=_DOT)
 def dot(instr: Instr) -> OpaqueRule | None:
     """Return the rule of a product by the dimensions of its factors."""
     if len(instr.args) != 2:

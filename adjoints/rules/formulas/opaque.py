@@ -179,13 +179,17 @@ def opaque_rule(
 
 
 def opaque_choice(*ops: Op, sample: OpaqueRule) -> Callable[[Select], Select]:
-    """Register a function that picks the rule by the instruction's types; `sample` stands for it in documentation."""
+    """Register a function that picks the rule by the instruction's types.
+
+    `sample` stands for it in documentation, which has no helpers.
+    """
 
     def register(select: Select) -> Select:
         for op in ops:
             assert op not in RULES, op
             RULES[op] = select
-            SAMPLES[op] = sample
+            if not is_helper(op):
+                SAMPLES[op] = sample
         return select
 
     return register
