@@ -274,7 +274,7 @@ def test_derivatives_of_gradients_by_the_other_argument(name):
     assert close(inner(by_way_of_x, w), inner(found, w))
 
 
-@pytest.mark.parametrize("name", one_in(2, COMPILED))
+@pytest.mark.parametrize("name", one_in(6, COMPILED))
 def test_in_compiled_code(name):
     function, given, v, w = case(name)
     compiled = njit(function)

@@ -246,6 +246,7 @@ def made(process):
     process.write("made.py", MADE)
 
 
+@pytest.mark.long
 def test_typed_lists(process, made):
     program = """
         import made

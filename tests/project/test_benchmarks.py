@@ -12,16 +12,18 @@ from benchmarks.cases import CASES
 from benchmarks.code_size import FAMILIES, code_sizes, growth
 from benchmarks.measure import check, interleaved
 from benchmarks.second import SECOND, check_second
+from tests.modes import one_in
 
 ROOT = Path(__file__).parents[2]
 SLOW = ("nbody", "mixture", "mixture_hessian")  # to compile
 
 
-def quick_ones(names):
-    return [pytest.param(name, marks=pytest.mark.long if name in SLOW else ()) for name in names]
+def quick_ones(names, n=1):
+    quick = [name for name in names if name not in SLOW]
+    return one_in(n, quick) + [pytest.param(name, marks=pytest.mark.long) for name in names if name in SLOW]
 
 
-@pytest.mark.parametrize("name", quick_ones(CASES))
+@pytest.mark.parametrize("name", quick_ones(CASES, 2))
 def test_gradients_agree_with_those_by_hand_and_with_differences(name):
     check(CASES[name](False))
 

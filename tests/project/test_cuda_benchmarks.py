@@ -33,6 +33,7 @@ def run(*options, simulator):
     return subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.long
 def test_all_of_it_runs_in_the_simulator(tmp_path):
     """The results of all variants, and of the libraries that are installed, are compared with references."""
     file = tmp_path / "out.json"

@@ -109,7 +109,7 @@ def peak_of_a_call(function, arguments):
     return most
 
 
-@pytest.mark.parametrize(("f", "arguments", "wrt"), one_in(2, CASES), ids=lambda each: getattr(each, "__name__", ""))
+@pytest.mark.parametrize(("f", "arguments", "wrt"), one_in(3, CASES), ids=lambda each: getattr(each, "__name__", ""))
 def test_the_peak_is_that_of_the_emitted_source(f, arguments, wrt):
     df = gradient(f, wrt=wrt, mode="reverse")
     found = peak_of(df.source(*arguments), arguments)
