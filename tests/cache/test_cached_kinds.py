@@ -101,6 +101,7 @@ def test_loops_whose_iterations_run_side_by_side(process):
     expect(process.run(program), READ, expected)
 
 
+@pytest.mark.long
 def test_recursions_of_higher_order_and_over_arrays(process):
     program = """
         from zygote_py import hessian, pullback
@@ -367,7 +368,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("what", one_in(2, KINDS))
+@pytest.mark.parametrize("what", one_in(3, KINDS))
 def test_what_else_is_kept(process, what):
     check(process, *KINDS[what])
 

@@ -15,6 +15,7 @@ from scipy.sparse import coo_array, csr_array, eye_array
 
 import zygote_py as zg
 from tests.checking.slopes import differences
+from tests.modes import one_in
 from zygote_py import adjoint
 from zygote_py.adjoints import DifferentiationError
 from zygote_py.api.sparse import SparseHessian, SparseJacobian
@@ -184,7 +185,7 @@ JACOBIANS = [
 ]
 
 
-@pytest.mark.parametrize(("f", "args", "entries"), JACOBIANS)
+@pytest.mark.parametrize(("f", "args", "entries"), one_in(2, JACOBIANS))
 def test_jacobians(f, args, entries):
     check_jacobian(f, *args, entries=entries)
 
@@ -217,7 +218,7 @@ HESSIANS = [
 ]
 
 
-@pytest.mark.parametrize(("f", "args", "entries"), HESSIANS)
+@pytest.mark.parametrize(("f", "args", "entries"), one_in(2, HESSIANS))
 def test_hessians(f, args, entries):
     check_hessian(f, *args, entries=entries)
 

@@ -10,7 +10,7 @@ from numba import njit, types
 from numba.typed import Dict, List
 
 from tests.checking.derivatives import ALL_ROUTES, check_derivatives
-from tests.modes import unless_native
+from tests.modes import one_in, unless_native
 from zygote_py import DifferentiationError, gradient
 
 pytestmark = pytest.mark.interpreted
@@ -307,7 +307,7 @@ PROGRAMS = [
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
-@pytest.mark.parametrize("n", [1, 4])
+@pytest.mark.parametrize("n", one_in(2, [4, 1]))
 def test_programs(program, n):
     check_derivatives(program, 1.25, n, routes=ALL_ROUTES)
 

@@ -15,7 +15,7 @@ from numba import types
 
 import zygote_py as zg
 from tests.checking.second import slopes
-from tests.modes import interpreter
+from tests.modes import interpreter, one_in
 from tests.plain import plain
 from zygote_py.adjoints import NotInLanes, push_in_lanes
 from zygote_py.ir import Const, parse, parse_type, type_text
@@ -400,7 +400,7 @@ def test_the_source_alone_gives_the_same():
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("fastmath", [False, True])
+@pytest.mark.parametrize("fastmath", one_in(2, [False, True]))
 @pytest.mark.parametrize("f", [branches, until_the_data_say_so, buffers], ids=lambda f: f.__name__)
 def test_compiled(f, fastmath):
     compiled = numba.njit(fastmath=fastmath)(f)

@@ -27,6 +27,7 @@ from numba import config
 from zygote_py.numba_adapter.target.dispatch import typeof
 
 THREADS = 128  # of a block
+_OF_HOST = (float, int, bool, np.ndarray, np.float64, np.int64)
 
 
 @functools.cache
@@ -44,7 +45,9 @@ def cuda_module() -> Any:
 
 def is_device_array(value: object) -> bool:
     """Return whether a value is an array on a device, of any library."""
-    return hasattr(value, "__cuda_array_interface__") or (hasattr(value, "copy_to_host") and hasattr(value, "dtype"))
+    if hasattr(type(value), "copy_to_host"):  # Numba's, which take long to say where they are
+        return hasattr(value, "dtype")
+    return type(value) not in _OF_HOST and hasattr(value, "__cuda_array_interface__")
 
 
 def on_device(value: Any, stream: Any = 0) -> Any:
@@ -113,18 +116,25 @@ def lanes_for(count: int, most: int | None = None) -> int:
 
 def run(kernel: Any, lanes: int, args: Sequence[Any], stream: Any = 0) -> None:
     """Run a kernel with this number of threads."""
-    cuda_module()
-    with warnings.catch_warnings():  # of few items: there are no more
-        warnings.filterwarnings("ignore", ".*Grid size")
-        kernel[lanes // THREADS, THREADS, stream](*args)
+    start(kernel, (lanes // THREADS, THREADS, stream), args)
 
 
 def start(kernel: Any, configuration: tuple[Any, ...], args: Sequence[Any]) -> None:
     """Launch a kernel with blocks, threads, a stream, and bytes of dynamic shared memory."""
     cuda_module()
+    # The simulator changes the kernel itself. A stream that is an object is not to be kept alive.
+    is_kept = not config.ENABLE_CUDASIM and isinstance(configuration[2], int)  # type: ignore[attr-defined]
+    configured = _kept_configuration if is_kept else _configured
+    configured(kernel, *configuration)(*args)
+
+
+def _configured(kernel: Any, *configuration: Any) -> Any:
     with warnings.catch_warnings():  # of few threads: that is what was asked for
         warnings.filterwarnings("ignore", ".*Grid size")
-        kernel[configuration](*args)
+        return kernel[configuration]
+
+
+_kept_configuration = functools.lru_cache(maxsize=256)(_configured)
 
 
 def extent(array: Any) -> tuple[int, int] | None:
@@ -147,8 +157,13 @@ def type_of(value: Any) -> Any:
     """Return the Numba type of an argument of a kernel."""
     if not is_device_array(value):
         return typeof(value)
-    known: Any = typeof(np.empty((1,) * value.ndim, value.dtype))
-    return known.copy(layout="C" if is_contiguous(value) else "A")
+    return _array_type(value.ndim, value.dtype, is_contiguous(value))
+
+
+@functools.lru_cache(maxsize=256)
+def _array_type(ndim: int, dtype: Any, is_contiguous: bool) -> Any:
+    known: Any = typeof(np.empty((1,) * ndim, dtype))
+    return known.copy(layout="C" if is_contiguous else "A")
 
 
 @contextmanager
