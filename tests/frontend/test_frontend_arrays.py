@@ -78,7 +78,7 @@ def stages(function: Callable[..., Any], signature: tuple[Any, ...]) -> tuple[An
 
 
 def marked() -> Iterator[Any]:
-    """All cases; those of a function's further types run for long, unless it is about types.
+    """All cases; those of a function's further types run for long, unless it is about types, and so do every other's.
 
     What is emitted for every tenth function is compiled, for the others it is interpreted.
     """
@@ -86,7 +86,9 @@ def marked() -> Iterator[Any]:
     for function, args in CASES:
         types = tuple(map(typeof, args))
         often = types == first.setdefault(function, types) or function.__name__ in IN_ALL_TYPES
-        mode = pytest.mark.interpreted if list(first).index(function) % 10 else pytest.mark.compiled
+        number = list(first).index(function)
+        often = often and number % 2 == 0
+        mode = pytest.mark.interpreted if number % 10 else pytest.mark.compiled
         yield pytest.param(function, args, marks=mode if often else (mode, pytest.mark.long))
 
 

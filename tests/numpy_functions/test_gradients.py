@@ -166,12 +166,18 @@ def _name(case):
     return getattr(case, "values", case)[0].__name__
 
 
-each_case = pytest.mark.parametrize(
-    ("function", "args", "options"), CASES, ids=[f"{k}-{_name(case)}" for k, case in enumerate(CASES)]
-)
+NAMES = [f"{k}-{_name(case)}" for k, case in enumerate(CASES)]
+each_case = pytest.mark.parametrize(("function", "args", "options"), CASES, ids=NAMES)
 
 
-@each_case
+def some():
+    """All cases, of which every other one runs for long."""
+    for k, case in enumerate(CASES):
+        held = case if hasattr(case, "marks") else pytest.param(*case)
+        yield pytest.param(*held.values, marks=(*held.marks, *([pytest.mark.long] if k % 2 else [])))
+
+
+@pytest.mark.parametrize(("function", "args", "options"), list(some()), ids=NAMES)
 def test_gradient(function, args, options):
     first = options.get("layouts", "C")[0]
     single = function in IN_SINGLE and options.get("float32", True)

@@ -389,6 +389,7 @@ def test_a_parallel_function():
 # ---------------------------------------------------------------------------------- the text, and derivatives of it
 
 
+@pytest.mark.long
 @pytest.mark.compiled
 def test_the_source_alone_gives_the_same():
     hessian = zg.hessian(guarded)
