@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 
-def test_all_that_need_a_device_pass():
+def test_all_that_need_a_device_pass(request):
+    selected = [] if request.config.getoption("markexpr") == "long" else ["-m", "not long"]
     env = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
     command = [
         sys.executable,
@@ -19,6 +20,7 @@ def test_all_that_need_a_device_pass():
         "addopts=",
         "-p",
         "no:cacheprovider",
+        *selected,
         *map(str, sorted(Path(__file__).parent.glob("test_*_cuda.py"))),
     ]
     done = subprocess.run(command, env=env, capture_output=True, text=True, cwd=Path(__file__).parents[2])
