@@ -7,7 +7,8 @@
     b4:  ...
 
 A crossing value that is cheap to compute from the parameters and from other crossing values is recomputed; views, and
-shadows that only the reverse half accesses, always are.
+shadows that only the reverse half accesses, always are. Values of which a run computes one cross as one
+(`stored/shared_fields.py`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Collection, Iterable
 
 from numba import types
 
+from zygote_py.adjoints.reverse.stored.shared_fields import share_fields
 from zygote_py.ir import (
     Block,
     Function,
@@ -61,12 +63,12 @@ def split(joint: Function, last: Block, entry: Block, seeds: Collection[Param]) 
     reverse.blocks = reverse_postorder(reverse)
     assert not inside & set(reverse.blocks)
     forward = Function(joint.name, list(joint.params), forward_blocks, "joint", None, joint.loc, joint.options)
-    crossing = _Crossing(forward, reverse, frozenset(seeds)).choose()
-    stand_ins: dict[Value, Operand] = {value: Param(value.type, value.hint, value.loc) for value in crossing}
-    reverse.params = [*(p for p in stand_ins.values() if isinstance(p, Param)), *seeds]
-    replace_uses(reverse, stand_ins)
+    shared = share_fields(_Crossing(forward, reverse, frozenset(seeds)).choose(), forward.blocks)
+    params = {value: Param(value.type, value.hint, value.loc) for value in dict.fromkeys(shared.values())}
+    reverse.params = [*params.values(), *seeds]
+    replace_uses(reverse, {value: params[recorded] for value, recorded in shared.items()})
     check_after("split", forward, reverse)
-    return Halves(forward, last, reverse, tuple(crossing))
+    return Halves(forward, last, reverse, tuple(params))
 
 
 class _Crossing:

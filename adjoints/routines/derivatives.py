@@ -36,7 +36,6 @@ from zygote_py.adjoints.reverse.split import Halves
 from zygote_py.adjoints.routines.alias_checks import refuse_shared_arguments
 from zygote_py.adjoints.routines.recursion_limit import limit_depth
 from zygote_py.ir import (
-    LARGEST,
     Block,
     Builder,
     Const,
@@ -142,7 +141,7 @@ class Derivatives:
                 self._made[routine, case] = self._made[routine, cases[routine]]
             else:
                 self._make(made := _new(routine, case))
-                if len(made.kept) > LARGEST:
+                if len(made.kept) > _MOST_RETURNED:
                     self._make_group({routine: case})
                 else:
                     _tidy([made])
@@ -416,3 +415,4 @@ def _new(routine: Routine, case: Case) -> Derivative:
 _NONE = Const(None, types.none)
 _list_of: Callable[[Type], Type] = types.List
 _ANY_LIST = _list_of(types.float64)  # until the element type is known
+_MOST_RETURNED = 12  # values for the reverse half; a function that has more keeps them itself, in a list
