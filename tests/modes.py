@@ -42,23 +42,22 @@ def is_interpreted() -> bool:
 
 
 @contextmanager
-def interpreter() -> Iterator[None]:
+def _without_jit(value: int) -> Iterator[None]:
+    before, _settings.DISABLE_JIT = _settings.DISABLE_JIT, value
+    try:
+        yield
+    finally:
+        _settings.DISABLE_JIT = before
+
+
+def interpreter() -> Any:
     """Run emitted functions, and functions that are decorated meanwhile, in plain Python: nothing is compiled."""
-    before, _settings.DISABLE_JIT = _settings.DISABLE_JIT, 1
-    try:
-        yield
-    finally:
-        _settings.DISABLE_JIT = before
+    return _without_jit(1)
 
 
-@contextmanager
-def compiler() -> Iterator[None]:
+def compiler() -> Any:
     """Compile emitted functions, and those that are decorated meanwhile, also in a test that interprets them."""
-    before, _settings.DISABLE_JIT = _settings.DISABLE_JIT, 0
-    try:
-        yield
-    finally:
-        _settings.DISABLE_JIT = before
+    return _without_jit(0)
 
 
 def _compiling(compile_it: Callable[..., Any]) -> Callable[..., Any]:
@@ -66,11 +65,8 @@ def _compiling(compile_it: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(compile_it)
     def compile_for(self: Any, sig: Any) -> Any:
-        before, _settings.DISABLE_JIT = _settings.DISABLE_JIT, 0
-        try:
+        with compiler():
             return compile_it(self, sig)
-        finally:
-            _settings.DISABLE_JIT = before
 
     return compile_for
 
