@@ -9,8 +9,8 @@
 A value is *kept* if on every path from its definition it is used by a kept value, starting from the result. A selection
 (`np.where`, `max`, `np.clip`) keeps none of its operands. A value stored in memory is kept if on every path a kept read
 sees it before it is overwritten; a read sees it if it covers the same elements, but not if its index was read from
-memory (`a[mask]`, `np.max`). A loop is not a selection: uses in its body count, though it may run zero times. The
-operands of a value that may be left out may be left out, too.
+memory (`a[mask]`, `np.max`). A loop is not a selection: uses in its body count, though it may run zero times. But what
+an iteration hands on is left out if the next one may replace it without using it. The operands of a value that may be left out may be left out, too.
 
 For the elements of memory this cannot always be decided. Hence there are three degrees: `KEPT`; `UNCERTAIN`, where
 reads may not cover all elements (`for i in range(1, n)`); `LEFT_OUT`.
@@ -25,6 +25,8 @@ sweeps finds more kept definitions, up to the least fixpoint. Routines have summ
 from __future__ import annotations
 
 import enum
+import functools
+import operator
 from collections.abc import Collection, Iterator, Mapping
 
 from numba import types
@@ -337,18 +339,36 @@ class _Problem:
     def kept(self, below: Degree) -> list[Value]:
         """Return the definitions that are left out to a degree below `below`."""
         events, edges = self._events(below), self._edges()
+        found, supposed = self._least(events, edges, -1), -1
+        while found != supposed:
+            found, supposed = self._least(events, edges, found), found
+        return [value for value, bit in self.bits.items() if found & bit]
+
+    def _least(
+        self, events: Mapping[Block, list[_Event]], edges: Mapping[Block, list[tuple[int, int]]], supposed: int
+    ) -> int:
+        """Return the least set of kept definitions, given which to suppose in a loop that hands on a variable."""
         found, before = 0, -1
         while found != before:
             before = found
-            found = self._round(events, edges, found)
-        return [value for value, bit in self.bits.items() if found & bit]
+            found = self._round(events, edges, found, supposed)
+        return found
 
     def _round(
-        self, events: Mapping[Block, list[_Event]], edges: Mapping[Block, list[tuple[int, int]]], found: int
+        self,
+        events: Mapping[Block, list[_Event]],
+        edges: Mapping[Block, list[tuple[int, int]]],
+        found: int,
+        supposed: int,
     ) -> int:
-        """Extend the set of kept definitions. Each round starts afresh, since fewer are lost if more are kept."""
+        """Extend the set of kept definitions. Each round starts afresh, since fewer are lost if more are kept.
+
+        An iteration that does not use a variable of its loop loses it. Uses by definitions that are `supposed` to be
+        kept count: a sum is kept if the sum of the next iteration is.
+        """
         kept_at: dict[Block, int] = {}
-        lost_at: dict[Block, int] = {}
+        lost_at = {block: self._bits_of(block.phis) for block in self._headers}
+        handed_on = functools.reduce(operator.or_, lost_at.values(), 0)
         changed = True
         while changed:
             changed = False
@@ -357,6 +377,8 @@ class _Problem:
                 for phi, operand in edges.get(block, ()):
                     if found & phi:
                         kept, lost = kept | operand, lost & ~operand
+                    elif supposed & phi:
+                        lost &= ~(operand & handed_on)
                 for event in events[block]:
                     if kept & event.results and not event.elsewhere:
                         found |= event.results
@@ -364,10 +386,12 @@ class _Problem:
                     lost |= event.replaces
                     if not event.results or found & event.results:
                         kept, lost = kept | event.uses, lost & ~event.uses
+                    elif supposed & event.results:
+                        lost &= ~(event.uses & handed_on)
                 for phi_value in block.phis:
                     bit = self.bits.get(phi_value, 0)
                     found |= kept & bit
-                    kept &= ~bit
+                    kept, lost = kept & ~bit, lost | (bit & handed_on)
                 if kept_at.get(block) != kept or lost_at.get(block) != lost:
                     kept_at[block], lost_at[block] = kept, lost
                     changed = True

@@ -501,3 +501,40 @@ def a_branch_that_both_ways_use(x, w):
 @program(np.array([2.0, 3.0]), np.array([0.0, 0.0]), expected=([0.0, 0.0], [0.0, 0.0]))
 def a_zero_times_a_zero(x, w):
     return np.nansum(x * w * w)
+
+
+# Variables of loops that an iteration replaces.
+
+
+@program(np.array([0.0, 2.0, 9.0, 1.0]), expected=[0.0, 0.0, 1 / 6, 0.0], compiled=True)
+def the_largest_root_so_far(x):
+    best = math.sqrt(x[0])
+    for i in range(1, len(x)):
+        root = math.sqrt(x[i])
+        if root > best:
+            best = root
+    return best
+
+
+@program(np.array([0.0, 0.0, 4.0]), expected=[0.0, 0.0, 0.25])
+def the_last_root(x):
+    root = 0.0
+    for i in range(len(x)):
+        root = math.sqrt(x[i])
+    return root
+
+
+@program(np.array([0.0, 2.0, 5.0, 4.0]), 0.0, expected=([0.0, 0.0, -1 / 25, -1 / 16], 1.0))
+def a_sum_that_begins_anew(w, start):
+    total = start
+    for i in range(len(w)):
+        total = total + np.divide(1.0, w[i]) if i != 1 else start
+    return total
+
+
+@program(np.array([inf, 2.0, 0.5, 3.0, 2.0]), 1.0, expected=([0.0, 0.0, 0.0, 1.0, 1.5], 6.0))
+def a_product_that_begins_anew(w, x):
+    y = 1.0
+    for i in range(len(w)):
+        y = y * w[i] * x if w[i] != 0.5 else 0.5
+    return y
