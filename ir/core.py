@@ -358,6 +358,8 @@ class Routine:
     parameters that it `passes` (None: all). If the derivative `is_custom`, the calls inside the function do not matter
     to differentiation. `in_numbers` makes the function that computes the same without values of type `Lanes`, which are
     not differentiated; None if there are none.
+    If it runs `in_threads`, a call stands for many (`ops.in_threads`): its first argument is their number, the first
+    parameter the number of one of them.
     """
 
     def __init__(self, name: str) -> None:
@@ -371,6 +373,7 @@ class Routine:
         self.is_custom = False
         self.inverse: object | None = None  # the routine that undoes it, if any
         self.passes: frozenset[int] | None = None
+        self.in_threads = False
         self.in_numbers: Callable[[], Function] | None = None
 
     def __call__(self, *args: object) -> object:

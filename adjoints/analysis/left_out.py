@@ -10,7 +10,8 @@ A value is *kept* if on every path from its definition it is used by a kept valu
 (`np.where`, `max`, `np.clip`) keeps none of its operands. A value stored in memory is kept if on every path a kept read
 sees it before it is overwritten; a read sees it if it covers the same elements, but not if its index was read from
 memory (`a[mask]`, `np.max`). A loop is not a selection: uses in its body count, though it may run zero times. But what
-an iteration hands on is left out if the next one may replace it without using it. The operands of a value that may be left out may be left out, too.
+an iteration hands on is left out if the next one may replace it without using it. The operands of a value that may be
+left out may be left out, too.
 
 For the elements of memory this cannot always be decided. Hence there are three degrees: `KEPT`; `UNCERTAIN`, where
 reads may not cover all elements (`for i in range(1, n)`); `LEFT_OUT`.

@@ -14,6 +14,7 @@ from zygote_py.ir.ops.containers import (
     slots_by_order,
     taken,
 )
+from zygote_py.ir.ops.host_threads import add_parts, add_terms, in_threads, threads_for
 from zygote_py.ir.ops.lanes import (
     add_lanes,
     add_to_slices,
@@ -135,6 +136,8 @@ __all__ = [
     "Role",
     "accumulate",
     "add_lanes",
+    "add_parts",
+    "add_terms",
     "add_to_slices",
     "added_in_order",
     "array_of_record",
@@ -177,6 +180,7 @@ __all__ = [
     "grid_step",
     "guarded",
     "guarded_lanes",
+    "in_threads",
     "initialize",
     "interleaved",
     "is_method",
@@ -224,6 +228,7 @@ __all__ = [
     "stop",
     "taken",
     "thread_index",
+    "threads_for",
     "view",
     "zeros",
 ]

@@ -45,7 +45,7 @@ def setitem(x: Any, value: Any, *index: Any) -> None:
     x[index[0] if len(index) == 1 else index] = value
 
 
-@primitive(effect=Effect.WRITE, role=Role.STORE)
+@primitive(effect=Effect.WRITE, role=Role.STORE, adds=True)
 def accumulate(x: Any, value: Any, *index: Any) -> None:
     """Perform `x[i, j] += v`."""
     x[index[0] if len(index) == 1 else index] += value

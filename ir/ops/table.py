@@ -182,6 +182,8 @@ class Operation:
         Its two operands may be exchanged.
     sums
         It is a signed sum of its operands.
+    adds
+        It adds to elements of its first argument, and does not depend on them otherwise.
     scales
         It is linear in one operand, with a factor computed from the others.
     truth
@@ -237,6 +239,7 @@ class Operation:
     divides: bool = False
     commutative: bool = False
     sums: bool = False
+    adds: bool = False
     scales: bool = False
     truth: bool = False
     nonnegative: bool = False

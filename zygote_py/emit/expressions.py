@@ -31,6 +31,7 @@ from zygote_py.ir import (
     InternalError,
     Lanes,
     Operand,
+    Routine,
     Type,
     Undef,
     Value,
@@ -273,6 +274,8 @@ class Expressions:
 
     def call(self, op: Callable[..., object], *args: ast.expr, keywords: list[ast.keyword] | None = None) -> ast.Call:
         """Return a call of `op` by its name in the module."""
+        if isinstance(op, Routine) and op.in_threads:
+            return self.call(ops.in_threads, dotted(self.module.callable(op)), *args)
         return called(self.module.callable(op), *args, keywords=keywords)
 
     def _beside(self, operand: Operand, other: Operand, op: ops.Op) -> ast.expr:

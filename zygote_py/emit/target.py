@@ -19,6 +19,7 @@ from zygote_py.ir import Function, InternalError, is_identifier, routines_of
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops.helpers import HELPERS
 from zygote_py.ir.passes.lanes.iterations import iterations_in_lanes
+from zygote_py.ir.passes.threads.chunks import iterations_in_threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,18 +149,20 @@ def emit_and_widen(
 ) -> Emitted:
     """Return a function as a module for Numba, whose text is that of the function as it is.
 
-    Where iterations are independent, Numba gets several at a time. The function is changed.
+    Where iterations are independent, Numba gets several at a time, and with `parallel=True` threads that run them. The
+    function is changed.
     """
     emitted = emit(function, name=name, target=NJIT, options=options, defaults=defaults, notes=notes)
-    if _runs_in_order(options):
+    if options.get("boundscheck"):
         return emitted
+    done = False
+    if options.get("parallel"):
+        options = {each: value for each, value in options.items() if each != "parallel"}
+        done = iterations_in_threads(function)
     functions = [function, *(routine.function for routine in routines_of(function))]
-    done = [iterations_in_lanes(each) for each in functions if not _runs_in_order(each.options)]
-    if not any(done):
+    for each in functions:
+        if not each.options.get("boundscheck"):
+            done = iterations_in_lanes(each) or done
+    if not done:
         return emitted
     return replace(emitted, compiled=emit(function, name=name, target=NJIT, options=options, defaults=defaults))
-
-
-def _runs_in_order(options: Mapping[str, object]) -> bool:
-    """Return whether Numba's own passes compile a function, or its bounds are checked, so that it runs as it is."""
-    return bool(options.get("parallel") or options.get("boundscheck"))

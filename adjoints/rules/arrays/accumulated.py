@@ -91,6 +91,10 @@ ACCUMULATED: Mapping[ops.Op, ops.Op] = {
 }
 
 
+for _function in set(ACCUMULATED.values()):
+    ops.operation(_function, adds=True)
+
+
 def accumulate_products(function: Function) -> None:
     """Replace products that are only added to an array, in place. Afterwards they cannot be differentiated."""
     if not any(instr.op in ACCUMULATED for instr in function.instrs()):

@@ -110,6 +110,7 @@ _LATER = {
     "InlineClosureCallPass": "numba.core.inline_closurecall",
     "RewriteArrayOfConsts": "numba.core.inline_closurecall",
     "_array_copy": "numba.np.arrayobj",
+    "_launch_threads": "numba.np.ufunc.parallel",
     "_getitem_array_generic": "numba.np.arrayobj",
     "_parse_shape": "numba.np.arrayobj",
     "CFunc": "numba.core.ccallback",

@@ -16,7 +16,7 @@ from zygote_py.ir import ops
 from zygote_py.numba_adapter.base import internals
 from zygote_py.numba_adapter.base.internals import cgutils, signature
 from zygote_py.numba_adapter.linking import code_text
-from zygote_py.numba_adapter.target import lanes
+from zygote_py.numba_adapter.target import in_threads, lanes
 
 _SPAN = types.UniTuple(types.int64, 2)
 
@@ -60,7 +60,7 @@ def _overlap(context: Any, spans: Any, count: Any) -> Any:
     return (signature(types.boolean, spans, types.int64), lowered) if is_known else None
 
 
-_NATIVE: dict[Any, Any] = {ops.span_of: _span_of, ops.overlap: _overlap, **lanes.NATIVE}
+_NATIVE: dict[Any, Any] = {ops.span_of: _span_of, ops.overlap: _overlap, **lanes.NATIVE, **in_threads.NATIVE}
 
 
 def native(function: Callable[..., object]) -> Any:

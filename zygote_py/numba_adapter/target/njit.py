@@ -82,9 +82,8 @@ def entry_of(loaded: Any) -> Callable[..., object]:
     for name, each in tuple(module.items()):
         if type(each) is CPUDispatcher and each is not loaded and each.py_func.__globals__ is module:
             made = _OfRule if name in of_rules else _CalledFromCode
-            module[name] = native(each.py_func) or made(
-                each.py_func, each.locals, each.targetoptions | _NO_WRAPPERS, EmittedPipeline
-            )
+            options = _without_threads(each.targetoptions) | _NO_WRAPPERS
+            module[name] = native(each.py_func) or made(each.py_func, each.locals, options, EmittedPipeline)
     return entry
 
 
@@ -104,6 +103,11 @@ def hide_warnings_of_emitted() -> None:
     kind = errors.NumbaPerformanceWarning
     warnings.filterwarnings("ignore", "(?s).*<zygote_py ", kind)  # which say where in their text
     warnings.filterwarnings("ignore", "", kind, EMITTED)
+
+
+def _without_threads(options: Options) -> dict[str, object]:
+    """Return options without `parallel`: emitted modules have threads of their own, and Numba's passes find none."""
+    return {name: value for name, value in options.items() if name != "parallel"}
 
 
 _NO_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
@@ -150,7 +154,7 @@ def make_dispatcher(
     in what `code_of` gives for a signature.
     If compiled code calls it with arguments that do not fit the signature, it raises what `misfit` returns for them.
     """
-    dispatcher: Any = decorated(stub, options)
+    dispatcher: Any = decorated(stub, _without_threads(options))
     if misfit is not None:
         fold = dispatcher._compiler.fold_argument_types
         signature = inspect.signature(stub)

@@ -1,0 +1,1 @@
+"""Loops of independent iterations, in chunks of neighbouring ones, each in a thread."""

@@ -1,0 +1,341 @@
+"""Loops whose iterations may run at the same time: what they write to is their own, or only added to.
+
+    for i in range(n):
+        for j in range(d):
+            t = x[i, j] * w[j]      x, w: nothing in the loop writes to them
+            dw[j] += t              all iterations add to it, and none reads it
+            dx[i, j] = t            each has a row of its own
+            du[i - 1, j] += t       and adds to rows that are near, as its neighbours do
+            du[i + 1, j] += t
+        s += t                      a sum
+
+Where the iterations are reversed one by one, arrays that the loop alone uses are theirs one after the other
+(`Function.independent`): each thread can have its own.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from numba import types
+
+from zygote_py.ir import ops
+from zygote_py.ir.analysis.dataflow import reach
+from zygote_py.ir.analysis.effects import bases, effect, has_memory, is_fresh, is_view, writes
+from zygote_py.ir.analysis.loops import CountedLoop, Loop, LoopNest, counted
+from zygote_py.ir.analysis.memory import Memory
+from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Phi, Raise, Return, Routine, Value
+from zygote_py.ir.lazy_dataclass import dataclass
+from zygote_py.ir.ops import Effect, Role
+from zygote_py.ir.walks import Use
+
+INDEX = types.int64
+_MAKERS = (ops.record, ops.zeros, ops.stack)
+_SUMS = (operator.add, operator.sub)
+_WIDEST = 8  # how far neighbouring iterations add to the same elements
+_WRITERS = (Role.STORE, Role.APPEND, Role.POP, Role.CHECK)
+
+
+class Unfit(Exception):
+    """The iterations of a loop do not run at the same time."""
+
+
+@dataclass(eq=False)
+class Sum:
+    """A number that the iterations add to: its phis and its additions, in the order in which they may run.
+
+    If they must keep their order, their terms are kept; an addition that an iteration `may_skip` has a term of -0.0
+    then, which changes nothing.
+    """
+
+    phi: Phi
+    members: Mapping[Value, None]
+    adds: list[Instr]
+    in_order: bool
+    may_skip: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class _Access:
+    """An access to the memory of an array from outside the loop; `index` is what selects it, if that is known."""
+
+    instr: Instr
+    base: Value
+    index: Sequence[Operand] | None
+    is_write: bool
+    adds: bool
+
+
+class Apart:
+    """How the iterations of a loop run at the same time. Raises Unfit if they do not."""
+
+    def __init__(
+        self, function: Function, nest: LoopNest, loop: Loop, memory: Memory, used: Mapping[Value, Sequence[Use]]
+    ) -> None:
+        self.loop, self.function = loop, function
+        self._nest, self._memory, self._used = nest, memory, used
+        self._home: dict[Value, Block] = {value: block for block in function.blocks for value in block.values}
+        self.count = self._counted()
+        self.raising = self._raising()
+        self.sums = [self._sum(phi) for phi in loop.header.phis if phi is not self.count.phi]
+        self._check_values()
+        self.private: list[Instr] = []
+        self.added: list[Value] = []
+        self.shared: list[Value] = []  # other arrays that it writes to
+        self.seam = 0  # the number of iterations at the end of a chunk that add to what the next chunk adds to
+        self._find_arrays(list(self._accesses()))
+
+    # -------------------------------------------------------------------------------------------------------- control
+
+    def _counted(self) -> CountedLoop:
+        loop = self.loop
+        found = counted(loop, self.function)
+        if found is None or abs(found.step) != 1 or len(loop.entering) != 1 or len(loop.latches) != 1:
+            raise Unfit
+        if not found.phi.type == found.bound.type == found.start.type == INDEX:
+            raise Unfit
+        if loop.header.instrs != [found.condition] or loop.header in loop.header.successors:
+            raise Unfit
+        return found
+
+    def _raising(self) -> list[Block]:
+        """Return the blocks outside of the loop in which it ends by an exception."""
+        starts = [block for _, block in self.loop.raising_exits]
+        found = list(reach(starts, lambda block: block.successors))
+        if any(isinstance(block.terminator, Return) or block in self.loop for block in found):
+            raise Unfit
+        return found
+
+    @property
+    def blocks(self) -> list[Block]:
+        """Return the blocks that run in a thread."""
+        return [*self.loop.order, *self.raising]
+
+    # ----------------------------------------------------------------------------------------------------------- sums
+
+    def _sum(self, phi: Phi) -> Sum:
+        """Return the sum that a phi of the header stands for. Raises Unfit for another phi."""
+        if not isinstance(phi.type, types.Float | types.Integer | types.Complex):
+            raise Unfit
+        members: dict[Value, None] = {phi: None}
+        pending: list[Value] = [phi]
+        while pending:
+            each = pending.pop()
+            for use in self._used.get(each, ()):
+                if use.block not in self.loop:
+                    if each is not phi or use.block in self.raising:
+                        raise Unfit
+                    continue
+                user = use.user
+                is_sum = isinstance(user, Phi) or (
+                    isinstance(user, Instr)
+                    and user.op in _SUMS
+                    and (user.args[0] is each) != (user.op is operator.add and user.args[1] is each)
+                )
+                if not is_sum:
+                    raise Unfit
+                assert isinstance(user, Phi | Instr)
+                if user not in members:
+                    members[user] = None
+                    pending.append(user)
+        for member in members:
+            if any(each.type != phi.type for each in getattr(member, "args", ())):
+                raise Unfit
+            if isinstance(member, Phi) and member is not phi and not all(each in members for each in member.args):
+                raise Unfit
+            if isinstance(member, Instr) and sum(each in members for each in member.args) != 1:
+                raise Unfit
+        if phi.incoming[self.loop.latches[0]] not in members:
+            raise Unfit
+        adds = [instr for block in self.loop.order for instr in block.instrs if instr in members]
+        any_order = isinstance(phi.type, types.Integer) or _allows_any_order(self.function)
+        if any_order or all(each.origin is not None for each in adds):
+            return Sum(phi, members, adds, False)
+        homes = [self._home[each] for each in adds]
+        if not isinstance(phi.type, types.Float) or any(self._nest.innermost(each) is not self.loop for each in homes):
+            raise Unfit
+        always = all(self._nest.tree.dominates(each, self.loop.latches[0]) for each in homes)
+        return Sum(phi, members, adds, True, not always)
+
+    def _check_values(self) -> None:
+        """Raise Unfit if a value leaves the loop that is neither the counter nor a sum."""
+        around = set(self.raising)
+        for block in self.loop.order:
+            for value in block.values:
+                if block is self.loop.header and isinstance(value, Phi):
+                    continue
+                if any(use.block not in self.loop and use.block not in around for use in self._used.get(value, ())):
+                    raise Unfit
+        for block in self.raising:
+            if any(use.block not in around for value in block.values for use in self._used.get(value, ())):
+                raise Unfit
+
+    # --------------------------------------------------------------------------------------------------------- memory
+
+    def _accesses(self) -> Iterator[_Access]:
+        """Yield the accesses to memory from outside the loop. Raises Unfit for other effects."""
+        inside: set[Value] = {value for block in self.blocks for value in block.values}
+        for block in self.blocks:
+            for instr in block.instrs:
+                self._check_effect(instr)
+                written = writes(instr)
+                record = ops.of(instr.op)
+                for place, arg in enumerate(instr.args):
+                    if not has_memory(arg.type) or not isinstance(arg, Value):
+                        continue
+                    is_write = any(arg is each for each in written)
+                    if not is_write and (is_view(instr) or record.handle_only or record.role is Role.LENGTH):
+                        continue
+                    if is_write and place and record.role in (Role.STORE, Role.APPEND) and instr.args[0] is not arg:
+                        is_write = False
+                    yield from self._to(instr, arg, inside, is_write, record.adds and not place)
+            end = block.terminator
+            if any(has_memory(arg.type) for arg in end.args) or (isinstance(end, Raise) and end.exception is None):
+                raise Unfit
+
+    def _check_effect(self, instr: Instr) -> None:
+        """Raise Unfit for what must happen in order: prints, draws, and what is not known."""
+        record = ops.of(instr.op)
+        if isinstance(instr.op, Routine):
+            if instr.op.has_side_effects or instr.op.may_alias_after:
+                raise Unfit
+            return
+        if record.draws:
+            raise Unfit
+        is_known = record.role in _WRITERS or record.adds or instr.op is ops.refuse
+        if effect(instr) is Effect.WRITE and not is_known:
+            raise Unfit
+
+    def _to(self, instr: Instr, arg: Value, inside: set[Value], is_write: bool, adds: bool) -> Iterator[_Access]:
+        """Yield the accesses of an instruction by an argument."""
+        index: Sequence[Operand] | None = None
+        if ops.of(instr.op).role is Role.READ and isinstance(arg.type, types.Array):
+            index = instr.args[1:]
+        elif instr.op in (ops.setitem, ops.initialize, ops.accumulate) and is_write:
+            index = instr.args[2:]
+        while arg in inside and isinstance(arg, Instr) and is_view(arg) and isinstance(arg.args[0], Value):
+            index = arg.args[1:] if arg.op is ops.getitem else None
+            arg = arg.args[0]
+        if arg not in inside:
+            yield _Access(instr, arg, index, is_write, adds)
+            return
+        for base in bases(arg, ()):
+            if not isinstance(base, Value):
+                raise Unfit
+            if base in inside and isinstance(base, Instr) and (is_fresh(base) or base.op is ops.stack):
+                continue
+            if is_write or isinstance(base, Phi):
+                raise Unfit
+            yield _Access(instr, base, None, False, False)
+
+    def _find_arrays(self, accesses: list[_Access]) -> None:
+        """Find which arrays each thread has of its own, and which it adds to."""
+        of: dict[Value, list[_Access]] = {}
+        for each in accesses:
+            of.setdefault(each.base, []).append(each)
+        for base, own in of.items():
+            if not any(each.is_write for each in own):
+                continue
+            if self._is_private(base):
+                assert isinstance(base, Instr)
+                self.private.append(base)
+                continue
+            if any(other is not base and self._may_share(base, other) for other in of):
+                raise Unfit
+            width = self._width(own)
+            if width == 0 or (width is not None and all(each.adds for each in own)):
+                self.shared.append(base)
+                self.seam = max(self.seam, width)
+                continue
+            kind: Any = base.type
+            is_plain = isinstance(kind, types.Array) and kind.ndim and kind.layout == "C" and kind.aligned
+            if not is_plain or not all(each.adds for each in own) or not _is_number(kind.dtype):
+                raise Unfit
+            self.added.append(base)
+
+    def _is_private(self, base: Value) -> bool:
+        """Return whether an array or a list holds nothing that one iteration leaves for another."""
+        if self.count.phi not in self.function.independent or not isinstance(base, Instr) or base.op not in _MAKERS:
+            return False
+        uses = self._used.get(base, ())
+        return all(
+            use.block in self.loop or (isinstance(use.user, Instr) and ops.of(use.user.op).role is Role.LENGTH)
+            for use in uses
+        )
+
+    def _may_share(self, base: Value, other: Value) -> bool:
+        """Return whether two values may reach the same memory: not if one is new, and made after the other."""
+        root = self._memory.root(base)
+        return root is None or (
+            root is self._memory.root(other) and not self._is_newer(base, other) and not self._is_newer(other, base)
+        )
+
+    def _is_newer(self, made: Value, other: Value) -> bool:
+        if not isinstance(made, Instr) or not is_fresh(made) or not isinstance(other.type, types.Array):
+            return False  # a list may have got it since
+        if (there := self._home.get(other)) is None:
+            return True  # a parameter
+        here = self._home[made]
+        if here is there:
+            return here.values.index(other) < here.values.index(made)
+        return self._nest.tree.dominates(there, here)
+
+    def _width(self, accesses: Sequence[_Access]) -> int | None:
+        """Return for how many iterations the elements of an iteration are those of later ones too, if few.
+
+        None if the number of the iteration, or one that is near, is not an index of the same axis in all accesses.
+        """
+        found: dict[int, list[int]] = {}
+        for each in accesses:
+            if each.index is None or not isinstance(each.base.type, types.Array):
+                return None
+            for axis, index in enumerate(each.index):
+                if not isinstance(index.type, types.Integer | types.SliceType):
+                    break
+                if isinstance(index.type, types.Integer) and (offset := self._offset(index)) is not None:
+                    found.setdefault(axis, []).append(offset)
+        widths = [
+            max(offsets) - min(offsets)
+            for offsets in found.values()
+            if len(offsets) == len(accesses) and self._least() + min(offsets) >= 0
+        ]
+        width = min(widths, default=_WIDEST + 1)
+        return width if width <= _WIDEST else None
+
+    def _offset(self, index: Operand) -> int | None:
+        """Return the distance of an index from the counter, if it is fixed."""
+        if index is self.count.phi:
+            return 0
+        match index:
+            case (
+                Instr(op=operator.add, args=(one, Const(int(by)))) | Instr(op=operator.add, args=(Const(int(by)), one))
+            ):
+                pass
+            case Instr(op=operator.sub, args=(one, Const(int(by)))):
+                by = -by
+            case _:
+                return None
+        before = self._offset(one) if index.type == INDEX else None
+        return None if before is None else before + by
+
+    def _least(self) -> float:
+        """Return the least number that the counter has, or minus infinity if that is not known."""
+        count = self.count
+        end = count.start if count.step > 0 else count.bound
+        if not isinstance(end, Const) or not isinstance(end.value, int):
+            return -float("inf")
+        return end.value if count.step > 0 else end.value + 1 + count.comparison.past
+
+
+def _is_number(kind: Any) -> bool:
+    return isinstance(kind, types.Float | types.Integer | types.Complex)
+
+
+def _allows_any_order(function: Function) -> bool:
+    """Return whether the user allows sums in any order."""
+    flags = function.options.get("fastmath")
+    if flags is True:
+        return True
+    return isinstance(flags, set | frozenset | list | tuple) and bool({"fast", "reassoc"} & set(flags))
