@@ -29,6 +29,7 @@ from zygote_py.ir.analysis.memory import Memory
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Phi, Raise, Return, Routine, Value
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops import Effect, Role
+from zygote_py.ir.passes.lanes.varying import allows
 from zygote_py.ir.walks import Use
 
 INDEX = types.int64
@@ -76,6 +77,7 @@ class Apart:
     ) -> None:
         self.loop, self.function = loop, function
         self._nest, self._memory, self._used = nest, memory, used
+        self._any_order = allows(function, "reassoc")
         self._home: dict[Value, Block] = {value: block for block in function.blocks for value in block.values}
         self.count = self._counted()
         self.raising = self._raising()
@@ -150,8 +152,7 @@ class Apart:
         if phi.incoming[self.loop.latches[0]] not in members:
             raise Unfit
         adds = [instr for block in self.loop.order for instr in block.instrs if instr in members]
-        any_order = isinstance(phi.type, types.Integer) or _allows_any_order(self.function)
-        if any_order or all(each.origin is not None for each in adds):
+        if isinstance(phi.type, types.Integer) or self._any_order or all(each.origin is not None for each in adds):
             return Sum(phi, members, adds, False)
         homes = [self._home[each] for each in adds]
         if not isinstance(phi.type, types.Float) or any(self._nest.innermost(each) is not self.loop for each in homes):
@@ -244,16 +245,22 @@ class Apart:
                 continue
             if any(other is not base and self._may_share(base, other) for other in of):
                 raise Unfit
-            width = self._width(own)
-            if width == 0 or (width is not None and all(each.adds for each in own)):
+            width, are_sums = self._width(own), all(self._adds_in_any_order(each) for each in own)
+            if width == 0 or (width is not None and are_sums):
                 self.shared.append(base)
                 self.seam = max(self.seam, width)
                 continue
             kind: Any = base.type
             is_plain = isinstance(kind, types.Array) and kind.ndim and kind.layout == "C" and kind.aligned
-            if not is_plain or not all(each.adds for each in own) or not _is_number(kind.dtype):
+            if not is_plain or not are_sums or not _is_number(kind.dtype):
                 raise Unfit
             self.added.append(base)
+
+    def _adds_in_any_order(self, access: _Access) -> bool:
+        """Return whether an access adds to elements, and its sum is of the adjoint, or may have another order."""
+        kind: Any = access.base.type
+        is_exact = isinstance(kind, types.Array) and isinstance(kind.dtype, types.Integer)
+        return access.adds and (access.instr.origin is not None or is_exact or self._any_order)
 
     def _is_private(self, base: Value) -> bool:
         """Return whether an array or a list holds nothing that one iteration leaves for another."""
@@ -331,11 +338,3 @@ class Apart:
 
 def _is_number(kind: Any) -> bool:
     return isinstance(kind, types.Float | types.Integer | types.Complex)
-
-
-def _allows_any_order(function: Function) -> bool:
-    """Return whether the user allows sums in any order."""
-    flags = function.options.get("fastmath")
-    if flags is True:
-        return True
-    return isinstance(flags, set | frozenset | list | tuple) and bool({"fast", "reassoc"} & set(flags))

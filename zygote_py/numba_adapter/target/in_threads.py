@@ -87,7 +87,7 @@ def _in_threads(context: Any, function: Any, count: Any, seams: Any, *args: Any)
             with one:
                 builder.call(kernel, of_all)
             with several:
-                _run(builder, kernel, of_all)
+                _run(context, builder, kernel, of_all)
         for_numbers(count, seams)
         builder.call(kernel, of_all)
         _raise_first(context, builder, builder.add(count, seams), codes, errors)
@@ -96,14 +96,19 @@ def _in_threads(context: Any, function: Any, count: Any, seams: Any, *args: Any)
     return signature(types.none, function, types.int64, types.int64, _Star(kinds)), lowered
 
 
-def _run(builder: Any, kernel: Any, of_all: list[Any]) -> None:
-    """Call a kernel for all numbers, in threads."""
+def _run(context: Any, builder: Any, kernel: Any, of_all: list[Any]) -> None:
+    """Call a kernel for all numbers, in threads. Python runs meanwhile: a thread may need it, to find BLAS for one."""
     word, pointer = llvm.IntType(64), cgutils.voidptr_t
     kind = llvm.FunctionType(llvm.VoidType(), [pointer] * 5 + [word] * 3)
     run = cgutils.get_or_insert_function(builder.module, kind, "numba_parallel_for")
     count = cgutils.get_or_insert_function(builder.module, llvm.FunctionType(word, []), "get_num_threads")
     given = [builder.bitcast(each, pointer) for each in (kernel, *of_all)]
+    python = context.get_python_api(builder)
+    held = python.gil_ensure()
+    released = python.save_thread()
     builder.call(run, [*given, word(0), word(1), builder.call(count, [])])
+    python.restore_thread(released)
+    python.gil_release(held)
 
 
 def _kernel(context: Any, builder: Any, function: Any, called: Any, kind: Any) -> Any:
