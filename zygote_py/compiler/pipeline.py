@@ -59,7 +59,7 @@ from zygote_py.compiler.prepare import (
 )
 from zygote_py.compiler.request import PullbackInterface, Request, make_request, star_of
 from zygote_py.compiler.transforms import CheckedForm, GradientForm, PushForm, TraceForm
-from zygote_py.emit import NJIT, Emitted, emit, emit_and_widen
+from zygote_py.emit import Emitted, emit_and_widen
 from zygote_py.frontend import LoweredFunction, lower, lower_typed
 from zygote_py.ir import (
     NONE,
@@ -417,7 +417,7 @@ def compile_pullback(
     hidden = _take_captured(forward, lowered, hidden)
     take_arguments(forward, (*given, *_types_of(hidden)), copies=True)
     texts = [
-        emit(finish(half), name=f"{primal.name}_{which}", target=NJIT, options=request.options)
+        emit_and_widen(finish(half), f"{primal.name}_{which}", request.options, {}, ())
         for half, which in zip(halves, ("forward", "reverse"), strict=True)
     ]
     known = tuple((param.hint, param.type) for param in parameters)
