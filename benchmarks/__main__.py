@@ -6,6 +6,7 @@ python -m benchmarks compile                  the time to the first derivative i
 python -m benchmarks growth                   how it grows with the size of the function
 python -m benchmarks code                     code size only
 python -m benchmarks split                    the cost of `pullback` compared with a gradient
+python -m benchmarks threads                  gradients of functions with `parallel=True`
 python -m benchmarks second                   Hessians, Hessian-vector products, a Jacobian
 python -m benchmarks cuda                     gradients on a CUDA device, also compared with JAX and PyTorch
 python -m benchmarks --quick                  a rough answer within two minutes, without "compile" and "growth"
@@ -33,11 +34,12 @@ from benchmarks.memory import peak_in_process
 from benchmarks.second import SECOND, check_second, compile_second
 from benchmarks.split import split_times
 from benchmarks.step_cases import STEP_CASES
+from benchmarks.threads import thread_times
 
 
 def main() -> None:
     """Run the benchmarks named on the command line and print the tables."""
-    names = [*CASES, "split", "second", "compile", "growth", "code", "cuda"]
+    names = [*CASES, "split", "threads", "second", "compile", "growth", "code", "cuda"]
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description="Compare the run time of gradients with that of hand-written ones."
     )
@@ -71,6 +73,9 @@ def main() -> None:
     if "split" in wanted:
         rows = {name: split_times(name, rounds, seconds) for name in CASES}
         print(report.split_table(rows), end="\n\n", flush=True)
+    if "threads" in wanted:
+        print(f"{numba.get_num_threads()} threads")
+        print(report.thread_table(thread_times(rounds, seconds, options.quick)), end="\n\n", flush=True)
     if "second" in wanted:
         cases = [make() for make in SECOND.values()]
         for case in cases:

@@ -146,6 +146,22 @@ def split_table(rows: Mapping[str, Times]) -> str:
     )
 
 
+def thread_table(rows: Mapping[str, Times]) -> str:
+    """Compare gradients of functions with `parallel=True` in threads with one thread, and with the functions."""
+    return table(
+        ("threads", "function", "... in threads", "gradient", "... in threads", "faster", "function faster"),
+        (
+            (
+                name,
+                *(duration(min(times[each])) for each in ("function", "function, threads", "in order", "threads")),
+                f"{ratio(times, 'in order', 'threads'):.2f}",
+                f"{ratio(times, 'function', 'function, threads'):.2f}",
+            )
+            for name, times in rows.items()
+        ),
+    )
+
+
 def memory_table(peaks: Mapping[str, Mapping[str, int]]) -> str:
     """Return the peak memory of gradients, including their results."""
     rows = (

@@ -12,6 +12,7 @@ from benchmarks.cases import CASES
 from benchmarks.code_size import FAMILIES, code_sizes, growth
 from benchmarks.measure import check, interleaved
 from benchmarks.second import SECOND, check_second
+from benchmarks.threads import thread_times
 from tests.modes import one_in
 
 ROOT = Path(__file__).parents[2]
@@ -66,3 +67,8 @@ def test_variants_are_timed_turn_about():
 def test_emitted_code_grows_linearly(family):
     sizes = code_sizes((family,))[family]
     assert growth(sizes) < 1.3, sizes
+
+
+@pytest.mark.long
+def test_gradients_in_threads_are_those_in_order():
+    assert all(min(each["threads"]) > 0.0 for each in thread_times(1, 1e-9, quick=True).values())

@@ -19,7 +19,7 @@ from zygote_py.ir import Function, InternalError, is_identifier, routines_of
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops.helpers import HELPERS
 from zygote_py.ir.passes.lanes.iterations import iterations_in_lanes
-from zygote_py.ir.passes.threads.chunks import iterations_in_threads
+from zygote_py.ir.passes.threads.chunks import run_in_threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ def emit_and_widen(
     done = False
     if options.get("parallel"):
         options = {each: value for each, value in options.items() if each != "parallel"}
-        done = iterations_in_threads(function)
+        done = run_in_threads(function)
     functions = [function, *(routine.function for routine in routines_of(function))]
     for each in functions:
         if not each.options.get("boundscheck"):

@@ -26,6 +26,7 @@ from zygote_py.ir import ops
 from zygote_py.ir.analysis.dominators import reverse_postorder
 from zygote_py.ir.analysis.loops import CountedLoop, Loop, LoopNest, counted, loop_nest
 from zygote_py.ir.analysis.memory import Memory
+from zygote_py.ir.analysis.routines import routines_of
 from zygote_py.ir.building.builder import NONE, Builder
 from zygote_py.ir.core import (
     Block,
@@ -55,6 +56,21 @@ _array_of: Callable[[Type, int, Any], Type] = types.Array
 _DIVISION, _FUNCTION, _WHOLE = 4, 20, 100  # times the cost of an addition
 _ROUNDS = 8  # of a loop of which nothing is known
 _LEAST = 3  # operations of an iteration
+
+
+def run_in_threads(function: Function) -> bool:
+    """Let independent loops of a function, and of those that it calls, run in threads. Return whether any do.
+
+    Threads start none: what a chunk calls, or calls itself, runs in order.
+    """
+    done = iterations_in_threads(function)
+    for routine in routines_of(function):
+        started = [each for each in routines_of(function) if each.in_threads]
+        within = {*started, *(each for chunk in started for each in routines_of(chunk.function))}
+        is_apart = routine not in within and routine not in routines_of(routine.function)
+        if is_apart and routine.function.options.get("parallel"):
+            done = iterations_in_threads(routine.function) or done
+    return done
 
 
 def iterations_in_threads(function: Function) -> bool:
