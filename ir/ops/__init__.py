@@ -26,6 +26,8 @@ from zygote_py.ir.ops.lanes import (
     lane_of_array,
     lanes,
     lanes_at,
+    minus,
+    plus,
     select_lanes,
 )
 from zygote_py.ir.ops.primitives import (
@@ -194,6 +196,7 @@ __all__ = [
     "lower_to",
     "matrix_product",
     "matrix_vector_product",
+    "minus",
     "module_of",
     "name_of",
     "named",
@@ -204,6 +207,7 @@ __all__ = [
     "overlap",
     "pack",
     "pick",
+    "plus",
     "pop",
     "properties",
     "push",

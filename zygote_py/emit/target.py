@@ -19,6 +19,7 @@ from zygote_py.ir import Function, InternalError, is_identifier, routines_of
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops.helpers import HELPERS
 from zygote_py.ir.passes.lanes.iterations import iterations_in_lanes
+from zygote_py.ir.passes.lanes.sums import reorder_sums
 from zygote_py.ir.passes.threads.chunks import run_in_threads
 
 
@@ -163,6 +164,7 @@ def emit_and_widen(
     for each in functions:
         if not each.options.get("boundscheck"):
             done = iterations_in_lanes(each) or done
+            done = reorder_sums(each) or done
     if not done:
         return emitted
     return replace(emitted, compiled=emit(function, name=name, target=NJIT, options=options, defaults=defaults))

@@ -301,7 +301,7 @@ class Apart:
             for axis, index in enumerate(each.index):
                 if not isinstance(index.type, types.Integer | types.SliceType):
                     break
-                if isinstance(index.type, types.Integer) and (offset := self._offset(index)) is not None:
+                if isinstance(index.type, types.Integer) and (offset := self.offset(index)) is not None:
                     found.setdefault(axis, []).append(offset)
         widths = [
             max(offsets) - min(offsets)
@@ -311,7 +311,7 @@ class Apart:
         width = min(widths, default=_WIDEST + 1)
         return width if width <= _WIDEST else None
 
-    def _offset(self, index: Operand) -> int | None:
+    def offset(self, index: Operand) -> int | None:
         """Return the distance of an index from the counter, if it is fixed."""
         if index is self.count.phi:
             return 0
@@ -324,7 +324,7 @@ class Apart:
                 by = -by
             case _:
                 return None
-        before = self._offset(one) if index.type == INDEX else None
+        before = self.offset(one) if index.type == INDEX else None
         return None if before is None else before + by
 
     def _least(self) -> float:

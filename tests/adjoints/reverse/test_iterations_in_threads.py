@@ -166,8 +166,9 @@ def test_in_chunks(f, emitted):
             assert by_difference.off(np.ones(1), real_parts(found)) < 1e-7
 
 
+@pytest.mark.usefixtures("_always")
 @pytest.mark.parametrize("f", [reversed_one_by_one, neighbours, skipped, matrices])
-def test_in_threads(f, emitted, _always):
+def test_in_threads(f, emitted):
     gradient, compiled = zg.value_and_gradient(njit(parallel=True)(f), mode="reverse"), njit(f)
     args = (X, W, 0.8)
     value, found = gradient(*args)
@@ -273,7 +274,8 @@ ORDERED = [
 def test_iterations_that_stay_in_order(f, emitted):
     zg.value_and_gradient(njit(parallel=True)(f), mode="reverse").source(X, W, 0.8)
     (module,) = emitted
-    run = plain(module.source) if module.compiled is None else chunked(module, 3)
+    has_threads = module.compiled is not None and "threads_for(" in module.compiled.source
+    run = chunked(module, 3) if has_threads else plain(module.source)
     args = (X, W, 0.8)
     value, found = run(*args)
     assert value == plain(module.source)(*args)[0] == pytest.approx(f(*args), rel=1e-12)
@@ -291,7 +293,8 @@ def quotients(x, w):
     return total
 
 
-def test_the_first_exception_is_raised(_always):
+@pytest.mark.usefixtures("_always")
+def test_the_first_exception_is_raised():
     gradient = zg.gradient(quotients, wrt=(0, 1))
     x, w = np.linspace(1.0, 2.0, 100), np.linspace(1.0, 3.0, 100)
     w[20], w[80] = 0.0, 200.0
@@ -306,7 +309,8 @@ def test_the_first_exception_is_raised(_always):
     np.testing.assert_allclose(gradient(x, w)[0], 1.0 / w)
 
 
-def test_a_hessian(_always):
+@pytest.mark.usefixtures("_always")
+def test_a_hessian():
     @njit(parallel=True)
     def f(w):
         total = 0.0
@@ -321,7 +325,27 @@ def test_a_hessian(_always):
     np.testing.assert_allclose(zg.hessian(f)(W), expected, rtol=1e-12)
 
 
-def test_called_from_another_parallel_loop(_always):
+@pytest.mark.usefixtures("_always")
+def test_a_pullback_and_a_pushforward():
+    @njit(parallel=True)
+    def f(x, w):
+        y = np.empty(x.shape)
+        for i in prange(x.shape[0]):
+            for j in range(x.shape[1]):
+                y[i, j] = math.sin(x[i, j] * w[j])
+        return y
+
+    y, back = zg.pullback(f, X, W)
+    np.testing.assert_array_equal(y, np.sin(X * W))
+    dx, dw = back(np.ones_like(y))
+    np.testing.assert_allclose(dx, np.cos(X * W) * W, rtol=1e-13)
+    np.testing.assert_allclose(dw, np.sum(np.cos(X * W) * X, axis=0), rtol=1e-12)
+    _, ty = zg.jvp(f, (X, W), (X, W))
+    np.testing.assert_allclose(ty, 2.0 * np.cos(X * W) * X * W, rtol=1e-13)
+
+
+@pytest.mark.usefixtures("_always")
+def test_called_from_another_parallel_loop():
     gradient = zg.gradient(njit(parallel=True)(rows), wrt=1)
 
     @njit(parallel=True)

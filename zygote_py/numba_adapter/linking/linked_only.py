@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -43,6 +44,7 @@ _UNRESOLVED = ".numba.unresolved"
 _WRAPPERS = ("wrapper", "cfunc_wrapper")  # Numba's names of the modules
 _LARGE_WRAPPER = 1000  # instructions: those of about eight arrays
 _ENVIRONMENT = "_ZN08NumbaEnv"
+_HOISTED, _VERSIONS = "--hoist-runtime-checks", range(20, 23)
 
 
 class LinkedFlags(compiler.Flags):
@@ -231,11 +233,13 @@ class _Library(_library):  # type: ignore[misc]
 
     def _optimize_final_module(self) -> None:
         with stage("LLVM: optimisation"):
-            if self.is_emitted:
-                self._final_module = with_variants(self._final_module)
-            super()._optimize_final_module()
-            if self.is_emitted:
-                self._final_module = with_vector_functions(self._final_module)
+            if not self.is_emitted:
+                super()._optimize_final_module()
+                return
+            self._final_module = with_variants(self._final_module)
+            with _checks_before_inner_loops():
+                super()._optimize_final_module()
+            self._final_module = with_vector_functions(self._final_module)
 
     def _finalize_final_module(self) -> None:
         with stage("LLVM: machine code"):
@@ -248,6 +252,24 @@ class _Library(_library):  # type: ignore[misc]
         for name, environment in found.items():
             self._codegen.set_env(name, environment)
         self._environments = tuple(found.values())
+
+
+@contextmanager
+def _checks_before_inner_loops() -> Iterator[None]:
+    """Let LLVM check before each loop that becomes vectors whether its arrays overlap, while the context lasts.
+
+    Otherwise it does so before the loop around it, for all iterations of that at once, and takes them to overlap if
+    that counts down by rows of a length that it does not know, as the loops of a reverse sweep do. The option is one of
+    the process; Numba compiles one function at a time.
+    """
+    if llvm.llvm_version_info[0] not in _VERSIONS:  # an option that LLVM does not know ends the process
+        yield
+        return
+    llvm.set_option("", f"{_HOISTED}=false")
+    try:
+        yield
+    finally:
+        llvm.set_option("", f"{_HOISTED}=true")
 
 
 def _keep_values_in_registers(module: Any, codegen: Any) -> None:

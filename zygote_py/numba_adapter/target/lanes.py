@@ -331,7 +331,28 @@ def _place(number: int) -> Any:
     return llvm.Constant(llvm.IntType(32), number)
 
 
+@intrinsic
+def _plus(context: Any, total: Any, term: Any) -> Any:
+    return _sum_in_any_order("fadd", total, term)
+
+
+@intrinsic
+def _minus(context: Any, total: Any, term: Any) -> Any:
+    return _sum_in_any_order("fsub", total, term)
+
+
+def _sum_in_any_order(operation: str, total: Any, term: Any) -> Any:
+    def lowered(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return getattr(builder, operation)(*args, flags=("reassoc",))
+
+    kind = types.unliteral(total)
+    is_known = isinstance(kind, types.Float) and types.unliteral(term) == kind
+    return (signature(kind, kind, kind), lowered) if is_known else None
+
+
 NATIVE: dict[Any, Any] = {
+    ops.plus: _plus,
+    ops.minus: _minus,
     ops.lanes: _lanes,
     ops.lane: _lane,
     ops.lanes_at: _lanes_at,
