@@ -23,10 +23,10 @@ from numba import types
 
 from zygote_py.ir import ops
 from zygote_py.ir.analysis.dataflow import reach
-from zygote_py.ir.analysis.effects import bases, effect, has_memory, is_fresh, is_view, writes
+from zygote_py.ir.analysis.effects import bases, effect, has_memory, is_fresh, is_view, origins_of, writes
 from zygote_py.ir.analysis.loops import CountedLoop, Loop, LoopNest, counted
 from zygote_py.ir.analysis.memory import Memory
-from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Phi, Raise, Return, Routine, Value
+from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Phi, Raise, Return, Routine, Value, predecessors
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops import Effect, Role
 from zygote_py.ir.passes.lanes.varying import allows
@@ -157,8 +157,35 @@ class Apart:
         homes = [self._home[each] for each in adds]
         if not isinstance(phi.type, types.Float) or any(self._nest.innermost(each) is not self.loop for each in homes):
             raise Unfit
+        self._check_that_all_count(phi, members)
         always = all(self._nest.tree.dominates(each, self.loop.latches[0]) for each in homes)
         return Sum(phi, members, adds, True, not always)
+
+    def _check_that_all_count(self, phi: Phi, members: Mapping[Value, None]) -> None:
+        """Raise Unfit unless every addition that runs is part of the sum: each adds to the one before it."""
+        preds = predecessors(self.function)
+        at_start: dict[Block, Operand] = {self.loop.header: phi}
+        at_end: dict[Block, Operand] = {}
+        for block in self.loop.order:
+            if block not in at_start:
+                merged = [each for each in block.phis if each in members]
+                known = [at_end[pred] for pred in preds[block] if pred in at_end]
+                at_start[block] = (merged or known)[0]
+            current = at_start[block]
+            for instr in block.instrs:
+                if instr in members:
+                    if current not in instr.args:
+                        raise Unfit
+                    current = instr
+            at_end[block] = current
+        for block in self.loop.order[1:]:
+            start = at_start[block]
+            is_merged = isinstance(start, Phi) and start in block.phis
+            for pred in preds[block]:
+                if at_end[pred] is not (start.incoming[pred] if is_merged and isinstance(start, Phi) else start):
+                    raise Unfit
+        if phi.incoming[self.loop.latches[0]] is not at_end[self.loop.latches[0]]:
+            raise Unfit
 
     def _check_values(self) -> None:
         """Raise Unfit if a value leaves the loop that is neither the counter nor a sum."""
@@ -212,7 +239,7 @@ class Apart:
     def _to(self, instr: Instr, arg: Value, inside: set[Value], is_write: bool, adds: bool) -> Iterator[_Access]:
         """Yield the accesses of an instruction by an argument."""
         index: Sequence[Operand] | None = None
-        if ops.of(instr.op).role is Role.READ and isinstance(arg.type, types.Array):
+        if ops.of(instr.op).role is Role.READ and isinstance(arg.type, types.Array) and instr.args[0] is arg:
             index = instr.args[1:]
         elif instr.op in (ops.setitem, ops.initialize, ops.accumulate) and is_write:
             index = instr.args[2:]
@@ -239,6 +266,9 @@ class Apart:
         for base, own in of.items():
             if not any(each.is_write for each in own):
                 continue
+            views: list[Operand] = [base]
+            if any(isinstance(each, Instr) and each.op is ops.spread for each in reach(views, origins_of)):
+                raise Unfit  # its elements share memory
             if self._is_private(base):
                 assert isinstance(base, Instr)
                 self.private.append(base)

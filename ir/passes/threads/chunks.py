@@ -56,6 +56,7 @@ _array_of: Callable[[Type, int, Any], Type] = types.Array
 _DIVISION, _FUNCTION, _WHOLE = 4, 20, 100  # times the cost of an addition
 _ROUNDS = 8  # of a loop of which nothing is known
 _LEAST = 3  # operations of an iteration
+_OF_TERM = 16  # those for each term that is kept, to be added up in order
 
 
 def run_in_threads(function: Function) -> bool:
@@ -64,13 +65,29 @@ def run_in_threads(function: Function) -> bool:
     Threads start none: what a chunk calls, or calls itself, runs in order.
     """
     done = iterations_in_threads(function)
-    for routine in routines_of(function):
+    for routine in _callers_first(function):
         started = [each for each in routines_of(function) if each.in_threads]
         within = {*started, *(each for chunk in started for each in routines_of(chunk.function))}
         is_apart = routine not in within and routine not in routines_of(routine.function)
         if is_apart and routine.function.options.get("parallel"):
             done = iterations_in_threads(routine.function) or done
     return done
+
+
+def _callers_first(function: Function) -> list[Routine]:
+    """Return the routines that a function calls, directly or not, each after all that call it, but for recursion."""
+    found: dict[Routine, None] = {}
+
+    def visit(caller: Function) -> None:
+        for instr in caller.instrs():
+            if isinstance(instr.op, Routine) and instr.op not in seen:
+                seen.add(instr.op)
+                visit(instr.op.function)
+                found[instr.op] = None
+
+    seen: set[Routine] = set()
+    visit(function)
+    return list(reversed(found))
 
 
 def iterations_in_threads(function: Function) -> bool:
@@ -99,9 +116,12 @@ def _next(function: Function, tried: set[Block]) -> tuple[Apart, LoopNest] | Non
             continue
         memory = memory or Memory(function)
         try:
-            return Apart(function, nest, loop, memory, used), nest
+            found = Apart(function, nest, loop, memory, used)
         except Unfit:
             continue
+        terms = sum(len(each.adds) for each in found.sums if each.in_order)
+        if loop.children or _cost(loop.order) >= _OF_TERM * terms:
+            return found, nest
     return None
 
 
@@ -231,6 +251,9 @@ class _Divided:
             call(operator.add, self._passed(count.start), call(operator.mul, each, Const(count.step, INDEX)))
             for each in (begin, end)
         )
+        branch = header.terminator
+        assert isinstance(branch, Branch)
+        self._values[count.condition] = Const(branch.then in self._loop, types.boolean)
         made = self._blocks[header]
         for phi in header.phis:
             if phi is count.phi or not any(phi in each.members for each in self._found.sums if each.in_order):
@@ -241,8 +264,6 @@ class _Divided:
         ahead: ops.Op = operator.lt if count.step > 0 else operator.gt
         condition = Instr(ahead, (self._values[count.phi], self._last), types.boolean, loc=header.loc)
         made.instrs.append(condition)
-        branch = header.terminator
-        assert isinstance(branch, Branch)
         inner = branch.then if branch.then in self._loop else branch.orelse
         made.terminator = Branch(condition, self._blocks[inner], self._end)
         self._entry.terminator = Jump(made)
@@ -380,7 +401,7 @@ class _Divided:
         copied = (self._values[each] for each in self._function.independent if each in self._values)
         made.independent = frozenset(each for each in copied if isinstance(each, Phi))
         self._routine.function = made
-        self._routine.in_threads = True
+        self._routine.in_threads = self._routine.has_side_effects = True  # also if it does nothing but raise
         self._routine.writes = frozenset(self._written)
 
 

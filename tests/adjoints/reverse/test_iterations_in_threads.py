@@ -5,9 +5,12 @@ Most programs run in plain Python, divided into as many chunks as a test says; s
 
 from __future__ import annotations
 
+import ast
+import linecache
 import math
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numba
@@ -54,7 +57,32 @@ def chunked(module: Emitted, count: int) -> Callable[..., Any]:
     text = module.compiled.source
     head = re.search(r"def threads_for\((\w+), \w+, \w+\):\n.*?return 1\n", text, re.DOTALL)
     assert head is not None
-    return plain(text.replace(head[0], head[0].replace("return 1", f"return max(1, min({count}, {head[1]}))")))
+    run = plain(text.replace(head[0], head[0].replace("return 1", f"return max(1, min({count}, {head[1]}))")))
+    run.__globals__["in_threads"] = at_the_same_time
+    return run
+
+
+def at_the_same_time(function: Callable[..., None], count: int, seams: int, *args: Any) -> None:
+    """Call chunks as if none saw what another one writes, and check that no two write to the same element."""
+    arrays = [each for each in args if isinstance(each, np.ndarray)]
+    before = [each.copy() for each in arrays]
+    after = [each.copy() for each in arrays]
+    written = [np.zeros(each.shape, bool) for each in arrays]
+    for number in reversed(range(count)):
+        for array, old in zip(arrays, before, strict=True):
+            if array.flags.writeable:
+                array[...] = old
+        function(number, seams, *args)
+        for array, old, new, seen in zip(arrays, before, after, written, strict=True):
+            changed = ~((array == old) | ((array != array) & (old != old)))
+            assert not np.any(changed & seen)
+            new[changed] = array[changed]
+            seen |= changed
+    for array, new in zip(arrays, after, strict=True):
+        if array.flags.writeable:
+            array[...] = new
+    for number in range(count, count + seams):
+        function(number, seams, *args)
 
 
 # Each iteration has elements of its own, or adds to what all of them add to.
@@ -148,7 +176,17 @@ def pairs(x, w, s):
     return e.sum()
 
 
-PROGRAMS = [rows, reversed_one_by_one, neighbours, skipped, places, matrices, steps, pairs]
+def both_ways(x, w, s):
+    """A condition that the body of a loop asks as well."""
+    n = x.shape[0]
+    a = np.zeros(n)
+    for i in prange(n):
+        ok = i < n
+        a[i] = math.sin(x[i, 0] * w[1]) if ok and s > 0.0 else math.cos(x[i, 1])
+    return np.sum(a * a)
+
+
+PROGRAMS = [both_ways, rows, reversed_one_by_one, neighbours, skipped, places, matrices, steps, pairs]
 
 
 @pytest.mark.parametrize("f", PROGRAMS)
@@ -238,6 +276,37 @@ def product(x, w, s):
     return found
 
 
+def discarded(x, w, s):
+    """A sum that is computed in every iteration, and used in some."""
+    total = s
+    for i in prange(x.shape[0]):
+        t = total + math.exp(math.sin(x[i, 0])) * w[0]
+        if x[i, 1] > 0.0:
+            total = t
+    return total
+
+
+def begun_again(x, w, s):
+    total = s
+    for i in prange(x.shape[0]):
+        before = total
+        total = total - math.exp(x[i, 0]) * w[1]
+        if x[i, 1] > 0.0:
+            total = before + math.sin(x[i, 2])
+    return total
+
+
+def spread(x, w, s):
+    """Elements that share memory."""
+    total = 0.0
+    y = np.broadcast_to(w, (x.shape[0], 4))
+    r = np.zeros(x.shape[0])
+    for i in prange(x.shape[0]):
+        for j in range(4):
+            r[i] += math.sin(y[i, j] * x[i, j]) * s
+    return total + np.sum(r * r)
+
+
 def ended(x, w, s):
     total = 0.0
     for i in range(x.shape[0]):
@@ -267,6 +336,7 @@ def swapped(x, w, s):
 ORDERED = [
     *(chained, overwritten, read_before, wrapped, at_computed_places),
     *(largest, product, ended, in_a_histogram, swapped),
+    *(discarded, begun_again, spread),
 ]
 
 
@@ -307,6 +377,57 @@ def test_the_first_exception_is_raised():
         assert caught.value.args == ("the weight is too large", 300.0)
     w[70] = w[80] = 2.0
     np.testing.assert_allclose(gradient(x, w)[0], 1.0 / w)
+
+
+@njit(parallel=True)
+def validated(x, w):
+    for i in range(x.shape[0]):
+        if x[i] < 0.0:
+            raise ValueError("negative")
+    return np.sum(x * w)
+
+
+def test_a_loop_that_only_raises():
+    gradient = zg.value_and_gradient(validated, wrt=0)
+    with pytest.raises(ValueError, match="negative"):
+        gradient(np.array([1.0, -1.0, 2.0]), np.ones(3))
+    assert gradient(np.array([1.0, 1.0, 2.0]), np.ones(3))[0] == 4.0
+
+
+@njit(parallel=True)
+def beside_seams(x, w):
+    total = 0.0
+    for i in prange(1, x.shape[0] - 1):
+        y = math.sin(x[i - 1] * x[i + 1]) * w[0]
+        if x[i] > 50.0:
+            raise ValueError("too large", i)
+        a = 1.0
+        while a < 3.0:
+            a *= 1.0 + 0.3 * y * y
+            a += 0.1
+        total += y * y * a
+    return total
+
+
+@pytest.mark.usefixtures("_always")
+def test_the_exception_of_an_iteration_at_a_seam():
+    gradient = zg.gradient(beside_seams, wrt=(0, 1))
+    for first in range(1, 10):
+        x = np.linspace(0.1, 0.9, 11)
+        x[first:] = 60.0
+        with pytest.raises(ValueError, match="too large") as caught:
+            gradient(x, np.ones(1))
+        assert caught.value.args[1] == first
+
+
+@pytest.mark.usefixtures("_always")
+def test_several_threads_of_python_at_once():
+    gradient = zg.gradient(njit(parallel=True, nogil=True)(rows), wrt=(0, 1))
+    expected = gradient(X, W, 0.8)
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(lambda _: gradient(X, W, 0.8), range(40)):
+            np.testing.assert_allclose(found[0], expected[0], rtol=1e-12)
+            np.testing.assert_allclose(found[1], expected[1], rtol=1e-12)
 
 
 @pytest.mark.usefixtures("_always")
@@ -358,3 +479,57 @@ def test_called_from_another_parallel_loop():
     expected = [gradient(X, W, 0.5 + k) for k in range(3)]
     if numba.threading_layer() != "workqueue":  # which ends the process where loops in threads nest
         np.testing.assert_allclose(several(X, W), expected, rtol=1e-13)
+
+
+def test_threads_start_none(emitted):
+    """Called functions, too long to be inlined, of which one calls the other in its loop."""
+    steps = "\n".join(
+        f"        a = math.sin(a + {0.01 * k} * u[(i + {k}) % 11]) + w[{k % 4}] * math.cos(a)" for k in range(150)
+    )
+    text = f"""
+@njit(parallel=True)
+def inner(u, w):
+    r = np.zeros(11)
+    for i in prange(11):
+        a = u[i]
+{steps}
+        r[i] = a
+    return r
+
+@njit(parallel=True)
+def outer(u, w):
+    r = np.zeros(11)
+    for i in prange(11):
+        q, a = inner(u * i, w), u[i]
+{steps}
+        r[i] = q[3] + a
+    return r
+
+@njit(parallel=True)
+def f(x):
+    c, d = np.arange(11.0), np.ones(4)
+    k = inner(c, d)
+    z = outer(c, d) + outer(d.repeat(3), d)[2]
+    return np.sum(x * k * z)
+"""
+    scope = {"np": np, "math": math, "njit": njit, "prange": prange}
+    filename = "<functions that call each other>"
+    linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
+    exec(compile(text, filename, "exec"), scope)
+    zg.gradient(scope["f"]).source(X[:, 0])
+    assert emitted[0].compiled is not None
+    functions = {
+        node.name: {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
+        for node in ast.parse(emitted[0].compiled.source).body
+        if isinstance(node, ast.FunctionDef)
+    }
+    chunks = [name for name in functions if "_chunk_" in name]
+    assert chunks
+    for chunk in chunks:
+        reached, pending = set(), [chunk]
+        while pending:
+            name = pending.pop()
+            if name not in reached:
+                reached.add(name)
+                pending += functions[name] & set(functions)
+        assert "in_threads" not in reached

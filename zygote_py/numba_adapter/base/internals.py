@@ -128,6 +128,7 @@ _LATER = {
     "make_array": "numba.np.arrayobj",
     "populate_array": "numba.np.arrayobj",
     "store_item": "numba.np.arrayobj",
+    "threading_layer": "numba.np.ufunc.parallel",
 }
 
 

@@ -10,8 +10,12 @@ with the number of its call, and that of the first of them is raised: in Numba t
 
 from __future__ import annotations
 
+import ctypes
+import functools
+import os
 from typing import Any
 
+import llvmlite.binding as binding
 import llvmlite.ir as llvm
 from numba import types
 from numba.extending import intrinsic
@@ -25,9 +29,21 @@ _LEAST_WORK = 50_000  # additions for a thread, some twenty microseconds
 _Star: Any = types.StarArgTuple
 
 
+_busy = ctypes.c_int64(0)  # whether threads are running, so that others run in order
+_BUSY = "zygote_py_threads_are_busy"
+
+
+@functools.cache
+def _announce() -> None:
+    binding.add_symbol(_BUSY, ctypes.addressof(_busy))
+    if internals.threading_layer() == "omp" and hasattr(os, "register_at_fork"):  # whose threads a child does not have
+        os.register_at_fork(after_in_child=lambda: setattr(_busy, "value", 1))
+
+
 def start_threads() -> None:
     """Start Numba's threads, and let machine code find what divides work among them."""
     internals._launch_threads()
+    _announce()
 
 
 @intrinsic
@@ -83,14 +99,22 @@ def _in_threads(context: Any, function: Any, count: Any, seams: Any, *args: Any)
             builder.store(count, length)
 
         for_numbers(word(0), count)
-        with builder.if_else(builder.icmp_signed("<=", count, word(1))) as (one, several):
-            with one:
-                builder.call(kernel, of_all)
-            with several:
+        busy = cgutils.add_global_variable(builder.module, word, _BUSY) if _BUSY not in builder.module.globals else None
+        busy = busy or builder.module.globals[_BUSY]
+        several = builder.icmp_signed(">", count, word(1))
+        is_free = cgutils.alloca_once_value(builder, cgutils.false_bit)
+        with builder.if_then(several):
+            found = builder.cmpxchg(busy, word(0), word(1), "acquire", "monotonic")
+            builder.store(builder.extract_value(found, 1), is_free)
+        with builder.if_else(builder.load(is_free)) as (free, otherwise):
+            with free:
                 _run(context, builder, kernel, of_all)
+                builder.store_atomic(word(0), busy, "release", 8)
+            with otherwise:
+                builder.call(kernel, of_all)
         for_numbers(count, seams)
         builder.call(kernel, of_all)
-        _raise_first(context, builder, builder.add(count, seams), codes, errors)
+        _raise_first(context, builder, count, seams, codes, errors)
         return context.get_dummy_value()
 
     return signature(types.none, function, types.int64, types.int64, _Star(kinds)), lowered
@@ -140,17 +164,23 @@ def _kernel(context: Any, builder: Any, function: Any, called: Any, kind: Any) -
     return made
 
 
-def _raise_first(context: Any, builder: Any, count: Any, codes: Any, errors: Any) -> None:
-    """Raise the exception of the first of the calls that ended by one."""
+def _raise_first(context: Any, builder: Any, count: Any, seams: Any, codes: Any, errors: Any) -> None:
+    """Raise the exception of the first of the calls that ended by one. A seam comes after its chunk."""
     word = llvm.IntType(64)
     conventions = context.call_conv
-    with cgutils.for_range(builder, count, intp=word) as each:
-        code = builder.load(builder.gep(codes, [word(0), each.index]))
+
+    def raise_that_of(number: Any) -> None:
+        code = builder.load(builder.gep(codes, [word(0), number]))
         with cgutils.if_unlikely(builder, builder.icmp_signed("!=", code, code.type(0))):
-            error = builder.load(builder.gep(errors, [word(0), each.index]))
+            error = builder.load(builder.gep(errors, [word(0), number]))
             of_caller = conventions._get_excinfo_argument(builder.function)
             known = builder.bitcast(error, of_caller.type.pointee)
             conventions.return_status_propagate(builder, conventions._get_return_status(builder, code, known))
+
+    with cgutils.for_range(builder, count, intp=word) as each:
+        raise_that_of(each.index)
+        with builder.if_then(builder.icmp_signed("<", each.index, seams)):
+            raise_that_of(builder.add(count, each.index))
 
 
 NATIVE: dict[Any, Any] = {ops.in_threads: _in_threads, ops.threads_for: _threads_for}
