@@ -31,7 +31,7 @@ from .analysis.loops import (
     returning_blocks as returning_blocks,
     step_of as step_of,
 )
-from .analysis.memory import Memory as Memory
+from .analysis.memory import Memory as Memory, is_made_after as is_made_after
 from .analysis.routines import (
     cycles as cycles,
     find_effects as find_effects,
@@ -91,6 +91,7 @@ from .core import (
     Value as Value,
     is_zero as is_zero,
     predecessors as predecessors,
+    retarget as retarget,
     zero as zero,
     zero_key as zero_key,
 )

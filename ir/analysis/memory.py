@@ -30,6 +30,7 @@ from numba import types
 from zygote_py.ir import ops
 from zygote_py.ir.analysis.dataflow import reach
 from zygote_py.ir.analysis.distances import Distances
+from zygote_py.ir.analysis.dominators import DominatorTree
 from zygote_py.ir.analysis.effects import (
     NUMBERS,
     bases,
@@ -44,6 +45,19 @@ from zygote_py.ir.analysis.effects import (
 from zygote_py.ir.analysis.loops import Loop, LoopNest, loop_nest
 from zygote_py.ir.core import Block, Const, Function, Instr, InternalError, Operand, Param, Phi, Routine, Value
 from zygote_py.ir.ops import Role
+
+
+def is_made_after(made: Value, other: Value, home: Mapping[Value, Block], tree: DominatorTree) -> bool:
+    """Return whether an array is new, and made after another value is known, whose memory it cannot share then.
+
+    `home` has the block of each value that is no parameter. A list may have got the array since.
+    """
+    if not isinstance(made, Instr) or not is_fresh(made) or not isinstance(other.type, types.Array):
+        return False
+    there, here = home.get(other), home[made]
+    if there is here:
+        return here.values.index(other) < here.values.index(made)
+    return there is None or tree.dominates(there, here)
 
 
 class Memory:

@@ -22,6 +22,7 @@ from zygote_py.adjoints.reverse.elements import keep_elements_in_variables
 from zygote_py.adjoints.reverse.first_contributions import assign_first_contributions
 from zygote_py.adjoints.routines import Derivatives, make_repeatable
 from zygote_py.adjoints.rules.arrays.accumulated import accumulate_products
+from zygote_py.adjoints.rules.arrays.gathered import gather_products
 from zygote_py.base import Capture, Names, TypedFunction, captured_type, stage
 from zygote_py.compiler.border import (
     give_gradients,
@@ -176,6 +177,7 @@ def compile_gradient(
     made, hidden = derivative_of(request, argument_types, hidden)
     defaults = {} if hidden else request.defaults  # captured values follow the parameters
     notes = [f"{FLAT}: {name} (see docs/implicit.md)" for name in made.flat]
+    _gather(made.joint)
     emitted = emit_and_widen(made.joint, request.name, request.options, defaults, notes)
     if form is None:
         return Compiled(made.lowered, made.activity, made.adjoint, emitted), hidden
@@ -387,6 +389,13 @@ def finish(function: Function) -> Function:
     return tidied
 
 
+def _gather(function: Function) -> Function:
+    """Gather the products that the loops of a function and its routines add up, in place."""
+    for each in (*(routine.function for routine in routines_of(function)), function):
+        gather_products(each)
+    return function
+
+
 def compile_pullback(
     request: Request, argument_types: tuple[Type, ...], hidden: tuple[Capture, ...]
 ) -> tuple[CompiledPullback, tuple[Capture, ...]]:
@@ -417,7 +426,7 @@ def compile_pullback(
     hidden = _take_captured(forward, lowered, hidden)
     take_arguments(forward, (*given, *_types_of(hidden)), copies=True)
     texts = [
-        emit_and_widen(finish(half), f"{primal.name}_{which}", request.options, {}, ())
+        emit_and_widen(_gather(finish(half)), f"{primal.name}_{which}", request.options, {}, ())
         for half, which in zip(halves, ("forward", "reverse"), strict=True)
     ]
     known = tuple((param.hint, param.type) for param in parameters)

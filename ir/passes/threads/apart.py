@@ -25,7 +25,7 @@ from zygote_py.ir import ops
 from zygote_py.ir.analysis.dataflow import reach
 from zygote_py.ir.analysis.effects import bases, effect, has_memory, is_fresh, is_view, origins_of, writes
 from zygote_py.ir.analysis.loops import CountedLoop, Loop, LoopNest, counted
-from zygote_py.ir.analysis.memory import Memory
+from zygote_py.ir.analysis.memory import Memory, is_made_after
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Phi, Raise, Return, Routine, Value, predecessors
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops import Effect, Role
@@ -304,20 +304,10 @@ class Apart:
 
     def _may_share(self, base: Value, other: Value) -> bool:
         """Return whether two values may reach the same memory: not if one is new, and made after the other."""
-        root = self._memory.root(base)
-        return root is None or (
-            root is self._memory.root(other) and not self._is_newer(base, other) and not self._is_newer(other, base)
-        )
-
-    def _is_newer(self, made: Value, other: Value) -> bool:
-        if not isinstance(made, Instr) or not is_fresh(made) or not isinstance(other.type, types.Array):
-            return False  # a list may have got it since
-        if (there := self._home.get(other)) is None:
-            return True  # a parameter
-        here = self._home[made]
-        if here is there:
-            return here.values.index(other) < here.values.index(made)
-        return self._nest.tree.dominates(there, here)
+        if not self._memory.may_share(base, other):
+            return False
+        home, tree = self._home, self._nest.tree
+        return not (is_made_after(base, other, home, tree) or is_made_after(other, base, home, tree))
 
     def _width(self, accesses: Sequence[_Access]) -> int | None:
         """Return for how many iterations the elements of an iteration are those of later ones too, if few.

@@ -1,0 +1,173 @@
+"""Products of vectors that a loop adds to a matrix: their factors are kept, and multiplied for many rounds at once.
+
+    for t in range(n):                          a_rows, b_rows = rows_of(dw, 0, n), rows_of(dw, 1, n)
+        ...                                     for t in range(n):
+        add_matvec_left(dw, h, da)      ->          ...
+                                                    count = gather(dw, a_rows, b_rows, count, da, h)
+                                                add_gathered(dw, a_rows, b_rows, count)
+
+A product of a column and a row goes through the whole matrix for one multiplication of each element. That of two
+matrices, BLAS's, does as much for all rows that have been gathered. There are 64 of them, which take less memory than
+the matrix. Small matrices, which the processor has at hand anyway, get the products one by one.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from zygote_py.adjoints.rules.arrays.accumulated import add_matvec_left, add_vecmat_right
+from zygote_py.ir import (
+    Block,
+    Branch,
+    Builder,
+    Const,
+    Function,
+    Instr,
+    Jump,
+    Loop,
+    LoopNest,
+    Memory,
+    Operand,
+    Phi,
+    Type,
+    Value,
+    counted,
+    definitions,
+    fresh_helper,
+    has_memory,
+    helper,
+    is_made_after,
+    loop_nest,
+    ops,
+    retarget,
+)
+
+Array = Any
+_array_of: Callable[[Type, int, Any], Type] = types.Array
+_COUNT = types.int64
+# By operation: which arguments multiply the elements of a column, and of a row.
+_FACTORS: dict[ops.Op, tuple[int, int]] = {add_matvec_left: (2, 1), add_vecmat_right: (1, 2)}
+
+
+@fresh_helper
+def rows_of(total: Array, axis: int, rounds: int) -> Array:
+    """Make an array for vectors as long as an axis of a matrix, with no rows where these are not to be gathered."""
+    count = min(rounds, 64)
+    if total.size < 2048 or count < 4:
+        count = 0
+    return np.empty((count, total.shape[axis]), total.dtype)
+
+
+def gather(total: Array, columns: Array, rows: Array, count: int, a: Array, b: Array) -> int:
+    """Add the product of a column and a row to a matrix, now or later. Return how many are still to be added.
+
+    Raises ValueError if the lengths do not fit.
+    """
+    if total.shape[0] != a.shape[0] or total.shape[1] != b.shape[0]:
+        raise ValueError("matmul: the lengths of a matrix and a vector do not fit")
+    if columns.shape[0] == 0:
+        for i in range(a.shape[0]):
+            factor = a[i]
+            for j in range(b.shape[0]):
+                total[i, j] += factor * b[j]
+        return 0
+    if count == columns.shape[0]:
+        total += np.dot(columns.T, rows)
+        count = 0
+    for i in range(a.shape[0]):
+        columns[count, i] = a[i]
+    for j in range(b.shape[0]):
+        rows[count, j] = b[j]
+    return count + 1
+
+
+def add_gathered(total: Array, columns: Array, rows: Array, count: int) -> None:
+    """Add the products that are left."""
+    if count > 0:
+        total += np.dot(columns[:count].T, rows[:count])
+
+
+helper(gather, effect=ops.Effect.WRITE)
+helper(add_gathered, effect=ops.Effect.WRITE)
+
+
+def gather_products(function: Function) -> None:
+    """Gather the products of vectors that each round of a loop adds to a matrix, in place."""
+    if function.options.get("parallel") or not any(instr.op in _FACTORS for instr in function.instrs()):
+        return  # threads add them up in parts
+    nest, memory, home = loop_nest(function), Memory(function), definitions(function)
+    found = [
+        (instr, block, loop)
+        for loop in nest.loops
+        for block in loop.order
+        if nest.innermost(block) is loop
+        for instr in block.instrs
+        if instr.op in _FACTORS and _is_fit(instr, block, loop, nest, memory, home)
+    ]
+    for instr, block, loop in found:
+        _gather(function, instr, block, loop)
+
+
+def _is_fit(instr: Instr, block: Block, loop: Loop, nest: LoopNest, memory: Memory, home: dict[Value, Block]) -> bool:
+    """Return whether an addition runs in each round, and nothing else in the loop asks for its sum."""
+    total, *factors = instr.args
+    kind: Any = total.type
+    if not isinstance(total, Value) or total in loop.values or not isinstance(kind.dtype, types.Float):
+        return False
+    if any(each.type.dtype != kind.dtype for each in factors):  # type: ignore[attr-defined]
+        return False
+    has_one_end = len(loop.latches) == len(loop.entering) == 1 and {start for start, _ in loop.exits} == {loop.header}
+    if not has_one_end or not nest.tree.dominates(block, loop.latches[0]):
+        return False
+
+    def may_share(other: Operand) -> bool:
+        return memory.may_share(total, other) and not (
+            isinstance(other, Value)
+            and (is_made_after(total, other, home, nest.tree) or is_made_after(other, total, home, nest.tree))
+        )
+
+    others = (each for inside in loop.order for each in inside.instrs if each.op not in _FACTORS or each is instr)
+    return not any(
+        may_share(arg) for each in others for arg in (factors if each is instr else each.args) if has_memory(arg.type)
+    )
+
+
+def _gather(function: Function, instr: Instr, block: Block, loop: Loop) -> None:
+    """Gather the products of one addition."""
+    total = instr.args[0]
+    column, row = (instr.args[place] for place in _FACTORS[instr.op])
+    kind: Any = total.type
+    (entering,), (latch,) = loop.entering, loop.latches
+    b = Builder(entering, instr.loc)
+    rounds: Operand = Const(64, _COUNT)
+    count = counted(loop, function)
+    if count is not None and abs(count.step) == 1 and count.start.type == count.bound.type == _COUNT:
+        ends = (count.bound, count.start) if count.step > 0 else (count.start, count.bound)
+        rounds = b.call(operator.sub, *ends, type=_COUNT)
+    several = _array_of(kind.dtype, 2, "C")
+    columns, rows = (
+        b.call(rows_of, total, Const(axis, _COUNT), rounds, type=several, hint=hint)
+        for axis, hint in enumerate(("columns", "rows"))
+    )
+    phi = Phi(_COUNT, "count", instr.loc)
+    made = Instr(gather, (total, columns, rows, phi, column, row), _COUNT, "count", instr.loc, origin=instr.origin)
+    phi.incoming = {entering: Const(0, _COUNT), latch: made}
+    loop.header.phis.append(phi)
+    block.instrs[block.instrs.index(instr)] = made
+    loop.forget_values()
+    end = loop.header.terminator
+    assert isinstance(end, Branch)
+    after = end.orelse if end.then in loop else end.then
+    last = Block(instr.loc)
+    Builder(last, instr.loc).call(add_gathered, total, columns, rows, phi, type=types.none)
+    retarget(loop.header, after, last)
+    last.terminator = Jump(after)
+    for each in after.phis:
+        each.incoming[last] = each.incoming.pop(loop.header)
+    loop.exits = [(loop.header, last)]
+    function.blocks.insert(function.blocks.index(after), last)
