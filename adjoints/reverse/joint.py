@@ -25,6 +25,7 @@ from numba import types
 from zygote_py.adjoints.reverse.fused.fused_reverse import Given, ImmediateLoops, without
 from zygote_py.adjoints.reverse.split import Halves, split
 from zygote_py.adjoints.reverse.stored.alphas import Alphas, Sweeps
+from zygote_py.adjoints.reverse.stored.forward_values import ForwardValues
 from zygote_py.adjoints.reverse.stored.late_shadows import LateShadow, LateShadows
 from zygote_py.adjoints.reverse.stored.notes import note, rounds_of
 from zygote_py.adjoints.reverse.stored.plan import Plan
@@ -56,9 +57,7 @@ from zygote_py.ir import (
     clone,
     definitions,
     dominator_tree,
-    effect,
     grouped,
-    has_memory,
     loop_nest,
     map_operands,
     nothing,
@@ -136,7 +135,8 @@ class _Join:
         self.shadows = shadows
         self.forward: Clone = clone(primal)
         self.reverse: Clone = clone(adjoint)
-        self.lifted: dict[Value, Instr] = {}  # instructions of the adjoint that need no adjoint, moved forward
+        self.values = ForwardValues(self.forward, self.reverse.function)
+        self.lifted = self.values.lifted
         self.mirrored = {
             block: self.forward.blocks[block.mirror] for block in self.reverse.function.blocks if block.mirror
         }
@@ -146,11 +146,13 @@ class _Join:
     def build(self) -> tuple[Operand, Block]:
         """Make the joint function without its return; return the primal's result and the last block of its sweep."""
         forward, reverse = self.forward.function, self.reverse.function
-        self._lift()
+        self.values.let_stored_be_read()
+        self.values.lift()
         self.nest = loop_nest(forward)
         rounds = rounds_of(forward, self.nest.loops)
         # No other thread writes later.
         self.memory = Memory(forward, barriers=False, nest=self.nest)
+        self.values.keep_overwritten(self.memory)
         immediate = self._find_immediate()
         questions = self._questions()
         asked_loops = {
@@ -203,31 +205,6 @@ class _Join:
         note(self.joint.name, rounds, immediate, plan, self.late, self.alphas.listed())
         return value, last
 
-    def _lift(self) -> None:
-        """Move computations of the adjoint from primal values alone into the primal, after their origins.
-
-        There they are like any value of the primal: the plan may store them, or recompute them in the reverse sweep
-        after all.
-        """
-        behind: dict[Value, list[Instr]] = {}
-        for block in self.reverse.function.blocks:
-            kept: list[Instr] = []
-            same: dict[object, Instr] = {}  # of this block, by computation
-            for instr in block.instrs:
-                if isinstance(instr, CameFrom) or not self._needs_no_adjoint(instr):
-                    kept.append(instr)
-                    continue
-                assert instr.origin is not None
-                args = tuple(map(self._forward_operand, instr.args))
-                copy = Instr(instr.op, args, instr.type, "", instr.loc, instr.keywords, instr.origin)
-                key = (instr.origin, instr.op, args, instr.keywords)
-                self.lifted[instr] = same.setdefault(key, copy)
-                if self.lifted[instr] is copy:
-                    behind.setdefault(self.forward.values[instr.origin], []).append(copy)
-            block.instrs = kept
-        for block in self.forward.function.blocks:
-            block.instrs = [new for instr in block.instrs for new in (instr, *behind.get(instr, ()))]
-
     def _find_immediate(self) -> set[Loop]:
         """Find the loops whose iterations can be reversed immediately, and remove them from the nest."""
         shadowed = (self.memory.root(self.forward.values[value]) for value in self.shadows)
@@ -262,16 +239,6 @@ class _Join:
         }
         covering = {self.forward.values[store]: self.forward.values[array] for store, array in self.covering.items()}
         return Given(shadows, covering)  # type: ignore[arg-type]
-
-    def _needs_no_adjoint(self, instr: Instr) -> bool:
-        is_value = instr.origin is not None and effect(instr) is ops.Effect.PURE and not has_memory(instr.type)
-        return is_value and all(not isinstance(arg, Value) or arg in self.lifted for arg in instr.args)
-
-    def _forward_operand(self, operand: Operand) -> Operand:
-        """Return an alpha, or a lifted instruction, as a value of the forward sweep."""
-        if isinstance(operand, Alpha):
-            return self.forward.values[operand.value]
-        return self.lifted[operand] if isinstance(operand, Value) and operand in self.lifted else operand
 
     def _questions(self) -> dict[Block, CameFrom]:
         """Return the query of each reverse block that branches."""
@@ -430,7 +397,7 @@ class _Join:
     def _demand_all(self, operands: tuple[Operand, ...], block: Block) -> None:
         for operand in operands:
             if isinstance(operand, Alpha) or operand in self.lifted:
-                self._demand_one(self._forward_operand(operand), block)
+                self._demand_one(self.values.of(operand), block)
 
     def _demand_one(self, operand: Operand, block: Block) -> None:
         if isinstance(operand, Value) and operand in self.home:
@@ -526,7 +493,7 @@ class _Join:
 
     def _operand(self, operand: Operand, block: Block) -> Operand:
         if isinstance(operand, Alpha) or operand in self.lifted:
-            return self._value(self._forward_operand(operand), block)
+            return self._value(self.values.of(operand), block)
         return operand
 
     def _value(self, operand: Operand, block: Block) -> Operand:

@@ -50,7 +50,7 @@ from zygote_py.ir.ops import Role
 def is_made_after(made: Value, other: Value, home: Mapping[Value, Block], tree: DominatorTree) -> bool:
     """Return whether an array is new, and made after another value is known, whose memory it cannot share then.
 
-    `home` has the block of each value that is no parameter. A list may have got the array since.
+    `home` has the block of each value but the parameters. A list may have got the array since.
     """
     if not isinstance(made, Instr) or not is_fresh(made) or not isinstance(other.type, types.Array):
         return False

@@ -52,7 +52,7 @@ def _always(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def chunked(module: Emitted, count: int) -> Callable[..., Any]:
-    """What Numba gets, in plain Python, divided into at most so many chunks."""
+    """The module that Numba gets, in plain Python, divided into at most so many chunks."""
     assert module.compiled is not None
     text = module.compiled.source
     head = re.search(r"def threads_for\((\w+), \w+, \w+\):\n.*?return 1\n", text, re.DOTALL)
@@ -115,7 +115,7 @@ def reversed_one_by_one(x, w, s):
 
 
 def neighbours(x, w, s):
-    """What neighbours add to the same rows of `dx`."""
+    """Neighbours add to the same rows of `dx`."""
     y = np.zeros(x.shape)
     for i in prange(1, x.shape[0] - 2):
         for j in range(x.shape[1]):

@@ -59,7 +59,7 @@ def test_single_precision():
 
 
 def chained(x, y, a, b, c):
-    """Its adjoint is handed on, and is no sum."""
+    """Its adjoint is handed on, not added up."""
     s = c
     for i in range(len(x)):
         s = a * s + b * x[i] * y[i]
@@ -67,7 +67,7 @@ def chained(x, y, a, b, c):
 
 
 def subtracted(x, y, a, b, c):
-    """What is left of a sum is read in each round."""
+    """A sum that each round reads, and subtracts from another number."""
     s = c
     for i in range(len(x)):
         s = x[i] * a - s
