@@ -34,6 +34,7 @@ from zygote_py.adjoints.reverse.shadows import add_shadows
 from zygote_py.adjoints.reverse.snapshots import keep_contents
 from zygote_py.adjoints.reverse.split import Halves
 from zygote_py.adjoints.routines.alias_checks import refuse_shared_arguments
+from zygote_py.adjoints.routines.extremes import keep_index_of_extremes
 from zygote_py.adjoints.routines.recursion_limit import limit_depth
 from zygote_py.ir import (
     Block,
@@ -104,6 +105,7 @@ class Derivatives:
         depth of the recursion.
         """
         routine = derivative is not None
+        keep_index_of_extremes(primal)
         expose_results(primal)
         results = written if derivative is None else _written(derivative.routine, primal)
         activity = find_active(primal, wrt, parts, results)

@@ -7,8 +7,9 @@
                                                 add_gathered(dw, a_rows, b_rows, count)
 
 A product of a column and a row goes through the whole matrix for one multiplication of each element. That of two
-matrices, BLAS's, does as much for all rows that have been gathered. There are 64 of them, which take less memory than
-the matrix. Small matrices, which the processor has at hand anyway, get the products one by one.
+matrices, BLAS's, does as much for all rows that have been gathered. There are up to 64 of them, which take no more
+memory than the matrix. Small matrices, which the processor has at hand anyway, and those of few rows or columns get the
+products one by one.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from zygote_py.ir import (
     Phi,
     Type,
     Value,
+    bases,
     counted,
     definitions,
     fresh_helper,
@@ -57,8 +59,11 @@ _FACTORS: dict[ops.Op, tuple[int, int]] = {add_matvec_left: (2, 1), add_vecmat_r
 @fresh_helper
 def rows_of(total: Array, axis: int, rounds: int) -> Array:
     """Make an array for vectors as long as an axis of a matrix, with no rows where these are not to be gathered."""
-    count = min(rounds, 64)
-    if total.size < 2048 or count < 4:
+    most = 0
+    if total.size >= 2048:
+        most = total.size // (total.shape[0] + total.shape[1])  # together no larger than the matrix
+    count = min(rounds, most, 64)
+    if most < 16 or count < 4:
         count = 0
     return np.empty((count, total.shape[axis]), total.dtype)
 
@@ -126,14 +131,17 @@ def _is_fit(instr: Instr, block: Block, loop: Loop, nest: LoopNest, memory: Memo
         return False
 
     def may_share(other: Operand) -> bool:
-        return memory.may_share(total, other) and not (
-            isinstance(other, Value)
-            and (is_made_after(total, other, home, nest.tree) or is_made_after(other, total, home, nest.tree))
+        return memory.may_share(total, other) and any(
+            not isinstance(base, Value)
+            or not (is_made_after(total, base, home, nest.tree) or is_made_after(base, total, home, nest.tree))
+            for base in bases(other)
         )
 
-    others = (each for inside in loop.order for each in inside.instrs if each.op not in _FACTORS or each is instr)
+    def read(each: Instr) -> tuple[Operand, ...]:
+        return each.args[1:] if each.op in _FACTORS else each.args
+
     return not any(
-        may_share(arg) for each in others for arg in (factors if each is instr else each.args) if has_memory(arg.type)
+        may_share(arg) for inside in loop.order for each in inside.instrs for arg in read(each) if has_memory(arg.type)
     )
 
 
