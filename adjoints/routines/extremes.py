@@ -49,7 +49,8 @@ def keep_index_of_extremes(primal: Function) -> None:
     memory: Memory | None = None
     found: list[tuple[Loop, Phi, Instr, Instr, int]] = []
     used = uses(primal)
-    for loop in loop_nest(primal).loops:
+    nest = loop_nest(primal)
+    for loop in nest.loops:
         count = counted(loop, primal)
         if count is None or len(loop.latches) != 1 or len(loop.entering) != 1 or not _is_upward(count):
             continue
@@ -61,7 +62,12 @@ def keep_index_of_extremes(primal: Function) -> None:
             element = next((arg for arg in chosen.args if arg is not phi), None)
             if len(chosen.args) != 2 or phi not in chosen.args or inside != [chosen, phi]:
                 continue
-            if any(use.block not in loop for use in used[chosen]) or not isinstance(element, Instr):
+            after = loop.exits[0][1]
+            is_asked_before = any(
+                use.block not in loop and use.block is not after and not nest.tree.dominates(after, use.block)
+                for use in used[phi]
+            )
+            if is_asked_before or any(use.block not in loop for use in used[chosen]) or not isinstance(element, Instr):
                 continue
             memory = memory or Memory(primal)
             axis = _axis(loop, count, element, memory)

@@ -92,11 +92,20 @@ def that_change_later(x):
     return np.sum(y) + m
 
 
+def with_a_check(x):
+    m = x[0, 0]
+    for i in range(1, 7):
+        if x[0, i] > 100.0:
+            raise ValueError("too large", m)
+        m = max(m, x[0, i])
+    return m * m
+
+
 FOUND = [log_sum_exp, least, from_a_start_of_its_own, both_ends, that_change_later]
 
 
 @pytest.mark.interpreted
-@pytest.mark.parametrize("f", [*FOUND, none_at_all, in_one_pass, that_change])
+@pytest.mark.parametrize("f", [*FOUND, none_at_all, in_one_pass, that_change, with_a_check])
 def test_gradients(f):
     source = zg.value_and_gradient(f, mode="reverse").source(X)
     value, found = plain(source)(X.copy())
@@ -154,3 +163,12 @@ def test_second_derivatives():
     found = zg.gradient(f, mode="reverse")(single)
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, [64.0, 48.0, 0.0])
+
+
+@pytest.mark.compiled
+def test_an_exception_that_shows_the_largest_so_far():
+    gradient, x = zg.gradient(with_a_check), X.copy()
+    x[0, 1:3] = 7.0, 200.0
+    with pytest.raises(ValueError, match="too large") as caught:
+        gradient(x)
+    assert caught.value.args == ("too large", 7.0)
