@@ -177,8 +177,7 @@ def compile_gradient(
     made, hidden = derivative_of(request, argument_types, hidden)
     defaults = {} if hidden else request.defaults  # captured values follow the parameters
     notes = [f"{FLAT}: {name} (see docs/implicit.md)" for name in made.flat]
-    _gather(made.joint)
-    emitted = emit_and_widen(made.joint, request.name, request.options, defaults, notes)
+    emitted = emit_and_widen(gather_products(made.joint), request.name, request.options, defaults, notes)
     if form is None:
         return Compiled(made.lowered, made.activity, made.adjoint, emitted), hidden
 
@@ -389,13 +388,6 @@ def finish(function: Function) -> Function:
     return tidied
 
 
-def _gather(function: Function) -> Function:
-    """Gather the products that the loops of a function and its routines add up, in place."""
-    for each in (*(routine.function for routine in routines_of(function)), function):
-        gather_products(each)
-    return function
-
-
 def compile_pullback(
     request: Request, argument_types: tuple[Type, ...], hidden: tuple[Capture, ...]
 ) -> tuple[CompiledPullback, tuple[Capture, ...]]:
@@ -417,7 +409,6 @@ def compile_pullback(
     places = [number for number, param in enumerate(parameters) if param in written]
     refuse_in_pullback(given, places, lowered.result_type, request.loc)
     activity, adjoint, shadows = _differentiate(lowered, wrt, parts, written)
-    names = tuple(param.hint for param in written)
     halves = _repeatable_halves(adjoint, shadows, wrt, given) or _halves_that_run_again(
         primal, adjoint, shadows, wrt, given
     )
@@ -426,11 +417,11 @@ def compile_pullback(
     hidden = _take_captured(forward, lowered, hidden)
     take_arguments(forward, (*given, *_types_of(hidden)), copies=True)
     texts = [
-        emit_and_widen(_gather(finish(half)), f"{primal.name}_{which}", request.options, {}, ())
+        emit_and_widen(gather_products(finish(half)), f"{primal.name}_{which}", request.options, {}, ())
         for half, which in zip(halves, ("forward", "reverse"), strict=True)
     ]
     known = tuple((param.hint, param.type) for param in parameters)
-    interface = PullbackInterface(known, lowered.result_type, names)
+    interface = PullbackInterface(known, lowered.result_type, tuple(param.hint for param in written))
     return CompiledPullback(lowered, activity, adjoint, texts[1], texts[0], interface), hidden
 
 

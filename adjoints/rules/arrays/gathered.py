@@ -47,6 +47,7 @@ from zygote_py.ir import (
     loop_nest,
     ops,
     retarget,
+    routines_of,
 )
 
 Array = Any
@@ -101,10 +102,17 @@ helper(gather, effect=ops.Effect.WRITE)
 helper(add_gathered, effect=ops.Effect.WRITE)
 
 
-def gather_products(function: Function) -> None:
-    """Gather the products of vectors that each round of a loop adds to a matrix, in place."""
-    if function.options.get("parallel") or not any(instr.op in _FACTORS for instr in function.instrs()):
-        return  # threads add them up in parts
+def gather_products(function: Function) -> Function:
+    """Gather the products of vectors that the loops of a function and its routines add to matrices, in place."""
+    for each in (*(routine.function for routine in routines_of(function)), function):
+        if not each.options.get("parallel"):  # threads add them up in parts
+            _gather_in(each)
+    return function
+
+
+def _gather_in(function: Function) -> None:
+    if not any(instr.op in _FACTORS for instr in function.instrs()):
+        return
     nest, memory, home = loop_nest(function), Memory(function), definitions(function)
     found = [
         (instr, block, loop)
