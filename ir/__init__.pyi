@@ -56,7 +56,7 @@ from .building.builder import (
 )
 from .building.cfg import drop_unreachable as drop_unreachable, rename_incoming as rename_incoming
 from .building.clone import Clone as Clone, clone as clone
-from .building.loop_nest import Nest as Nest
+from .building.loop_nest import Nest as Nest, rounds_by_one as rounds_by_one
 from .building.placeholders import define as define, nothing as nothing
 from .building.ssa import SSABuilder as SSABuilder
 from .checks.debug import check_after as check_after

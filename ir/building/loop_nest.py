@@ -21,10 +21,20 @@ from collections.abc import Sequence
 
 from numba import types
 
+from zygote_py.ir.analysis.loops import CountedLoop
+from zygote_py.ir.building.builder import Builder
 from zygote_py.ir.core import Block, Branch, Const, Instr, Jump, Loc, Operand, Phi, Type
 from zygote_py.ir.lazy_dataclass import dataclass
 
 INDEX = types.int64
+
+
+def rounds_by_one(b: Builder, count: CountedLoop) -> Operand:
+    """Append the number of iterations of a loop that counts up or down by one; it may be negative."""
+    first, second = (count.start, count.bound) if count.step > 0 else (count.bound, count.start)
+    length: Operand = b.call(operator.sub, second, first, type=INDEX)
+    past = count.step * count.comparison.past
+    return b.call(operator.add, length, Const(past, INDEX), type=INDEX) if past else length
 
 
 @dataclass(eq=False)

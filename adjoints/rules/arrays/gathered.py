@@ -14,7 +14,6 @@ products one by one.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -47,6 +46,7 @@ from zygote_py.ir import (
     loop_nest,
     ops,
     retarget,
+    rounds_by_one,
     routines_of,
 )
 
@@ -163,8 +163,7 @@ def _gather(function: Function, instr: Instr, block: Block, loop: Loop) -> None:
     rounds: Operand = Const(64, _COUNT)
     count = counted(loop, function)
     if count is not None and abs(count.step) == 1 and count.start.type == count.bound.type == _COUNT:
-        ends = (count.bound, count.start) if count.step > 0 else (count.start, count.bound)
-        rounds = b.call(operator.sub, *ends, type=_COUNT)
+        rounds = rounds_by_one(b, count)
     several = _array_of(kind.dtype, 2, "C")
     columns, rows = (
         b.call(rows_of, total, Const(axis, _COUNT), rounds, type=several, hint=hint)

@@ -22,6 +22,7 @@ from numba import types
 from zygote_py.ir import ops
 from zygote_py.ir.analysis.effects import effect
 from zygote_py.ir.analysis.loops import CountedLoop, Loop, LoopNest, counted
+from zygote_py.ir.analysis.running_sums import running_sum
 from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Operand, Phi, Raise, Routine, Type, Undef, Value
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops import Effect, Role
@@ -213,38 +214,8 @@ class Varying:
 
     def _sum(self, phi: Phi) -> Sum:
         """Return the sum that a phi of the header stands for. Raises Unfit for another phi."""
-        if not isinstance(phi.type, types.Float):
-            raise Unfit
-        members: dict[Phi | Instr, None] = {phi: None}
-        pending: list[Phi | Instr] = [phi]
-        while pending:
-            each = pending.pop()
-            for use in self._uses.get(each, ()):
-                user = use.user
-                if use.block not in self.loop:
-                    if each is not phi:
-                        raise Unfit
-                    continue
-                is_sum = isinstance(user, Phi) or (
-                    isinstance(user, Instr)
-                    and user.op in _ADDS
-                    and user.type == phi.type
-                    and (user.args[0] is each) != (user.op is operator.add and user.args[1] is each)
-                )
-                if not is_sum:
-                    raise Unfit
-                assert isinstance(user, Phi | Instr)
-                if user not in members:
-                    members[user] = None
-                    pending.append(user)
-        for member in members:
-            if isinstance(member, Phi) and member is not phi and not all(each in members for each in member.args):
-                raise Unfit
-            if isinstance(member, Instr) and sum(each in members for each in member.args) != 1:
-                raise Unfit
-            if any(each.type != phi.type for each in member.args):
-                raise Unfit
-        if phi.incoming[self.loop.latches[0]] not in members:
+        members = running_sum(self.loop, phi, self._uses) if isinstance(phi.type, types.Float) else None
+        if members is None:
             raise Unfit
         found = Sum(phi, members, False)
         if self._any_order or all(each.origin is not None for each in found.adds):

@@ -26,6 +26,7 @@ from zygote_py.ir.analysis.dataflow import reach
 from zygote_py.ir.analysis.effects import bases, effect, has_memory, is_fresh, is_view, origins_of, writes
 from zygote_py.ir.analysis.loops import CountedLoop, Loop, LoopNest, counted
 from zygote_py.ir.analysis.memory import Memory, is_made_after
+from zygote_py.ir.analysis.running_sums import running_sum
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Phi, Raise, Return, Routine, Value, predecessors
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops import Effect, Role
@@ -34,7 +35,6 @@ from zygote_py.ir.walks import Use
 
 INDEX = types.int64
 _MAKERS = (ops.record, ops.zeros, ops.stack)
-_SUMS = (operator.add, operator.sub)
 _WIDEST = 8  # how far neighbouring iterations add to the same elements
 _WRITERS = (Role.STORE, Role.APPEND, Role.POP, Role.CHECK)
 
@@ -52,7 +52,7 @@ class Sum:
     """
 
     phi: Phi
-    members: Mapping[Value, None]
+    members: Mapping[Phi | Instr, None]
     adds: list[Instr]
     in_order: bool
     may_skip: bool = False
@@ -119,37 +119,8 @@ class Apart:
 
     def _sum(self, phi: Phi) -> Sum:
         """Return the sum that a phi of the header stands for. Raises Unfit for another phi."""
-        if not isinstance(phi.type, types.Float | types.Integer | types.Complex):
-            raise Unfit
-        members: dict[Value, None] = {phi: None}
-        pending: list[Value] = [phi]
-        while pending:
-            each = pending.pop()
-            for use in self._used.get(each, ()):
-                if use.block not in self.loop:
-                    if each is not phi or use.block in self.raising:
-                        raise Unfit
-                    continue
-                user = use.user
-                is_sum = isinstance(user, Phi) or (
-                    isinstance(user, Instr)
-                    and user.op in _SUMS
-                    and (user.args[0] is each) != (user.op is operator.add and user.args[1] is each)
-                )
-                if not is_sum:
-                    raise Unfit
-                assert isinstance(user, Phi | Instr)
-                if user not in members:
-                    members[user] = None
-                    pending.append(user)
-        for member in members:
-            if any(each.type != phi.type for each in getattr(member, "args", ())):
-                raise Unfit
-            if isinstance(member, Phi) and member is not phi and not all(each in members for each in member.args):
-                raise Unfit
-            if isinstance(member, Instr) and sum(each in members for each in member.args) != 1:
-                raise Unfit
-        if phi.incoming[self.loop.latches[0]] not in members:
+        members = running_sum(self.loop, phi, self._used) if _is_number(phi.type) else None
+        if members is None or any(use.block in self.raising for use in self._used[phi]):
             raise Unfit
         adds = [instr for block in self.loop.order for instr in block.instrs if instr in members]
         if isinstance(phi.type, types.Integer) or self._any_order or all(each.origin is not None for each in adds):
@@ -161,7 +132,7 @@ class Apart:
         always = all(self._nest.tree.dominates(each, self.loop.latches[0]) for each in homes)
         return Sum(phi, members, adds, True, not always)
 
-    def _check_that_all_count(self, phi: Phi, members: Mapping[Value, None]) -> None:
+    def _check_that_all_count(self, phi: Phi, members: Mapping[Phi | Instr, None]) -> None:
         """Raise Unfit unless every addition that runs is part of the sum: each adds to the one before it."""
         preds = predecessors(self.function)
         at_start: dict[Block, Operand] = {self.loop.header: phi}

@@ -28,6 +28,7 @@ from zygote_py.ir.analysis.loops import CountedLoop, Loop, LoopNest, counted, lo
 from zygote_py.ir.analysis.memory import Memory
 from zygote_py.ir.analysis.routines import routines_of
 from zygote_py.ir.building.builder import NONE, Builder
+from zygote_py.ir.building.loop_nest import rounds_by_one
 from zygote_py.ir.core import (
     Block,
     Branch,
@@ -159,7 +160,7 @@ class _Divided:
         header, loc = self._loop.header, self._loop.header.loc
         (entering,) = self._loop.entering
         b, inside = Builder(self._before, loc), Builder(self._entry, loc)
-        trips = b.call(max, _trips(b, self._count), Const(0, INDEX), type=INDEX)
+        trips = b.call(max, rounds_by_one(b, self._count), Const(0, INDEX), type=INDEX)
         work = self._work(b, self._loop, trips)
         elements: Operand = Const(0, INDEX)
         for array in self._found.added:
@@ -220,7 +221,7 @@ class _Divided:
             count = counted(inner, self._function)
             of_inner: Operand = Const(_ROUNDS, INDEX)
             if count is not None and not {count.start, count.bound} & self._loop.values and _is_index(count):
-                of_inner = b.call(max, _trips(b, count), Const(0, INDEX), type=INDEX)
+                of_inner = b.call(max, rounds_by_one(b, count), Const(0, INDEX), type=INDEX)
             each = b.call(operator.add, each, self._work(b, inner, of_inner), type=INDEX)
         return b.call(operator.mul, rounds, each, type=INDEX)
 
@@ -403,14 +404,6 @@ class _Divided:
         self._routine.function = made
         self._routine.in_threads = self._routine.has_side_effects = True  # also if it does nothing but raise
         self._routine.writes = frozenset(self._written)
-
-
-def _trips(b: Builder, count: CountedLoop) -> Operand:
-    """Append the number of iterations of a loop that counts by one; it may be negative."""
-    first, second = (count.start, count.bound) if count.step > 0 else (count.bound, count.start)
-    length: Operand = b.call(operator.sub, second, first, type=INDEX)
-    past = count.step * count.comparison.past
-    return b.call(operator.add, length, Const(past, INDEX), type=INDEX) if past else length
 
 
 def _is_index(count: CountedLoop) -> bool:
