@@ -8,8 +8,8 @@
 
 A product of a column and a row goes through the whole matrix for one multiplication of each element. That of two
 matrices, BLAS's, does as much for all rows that have been gathered. There are up to 64 of them, which take no more
-memory than the matrix. Small matrices, which the processor has at hand anyway, and those of few rows or columns get the
-products one by one.
+memory than the matrix, as does their product, for a moment. Small matrices, which the processor has at hand anyway, and
+those of few rows or columns get the products one by one.
 """
 
 from __future__ import annotations

@@ -129,9 +129,55 @@ def in_one_place(x, w):
     return y[0] ** 2
 
 
+def beside_others_that_are_rewound(x, w):
+    n = len(x)
+    q = np.zeros((2, n))
+    for i in range(n):
+        q[0, i] = x[i]
+    a = np.zeros(n)
+    for _ in range(3):
+        for i in range(n):
+            a[i] = 0.0
+            for j in range(n):
+                d = q[0, i] - q[0, j]
+                a[i] += d / (1.0 + d * d) * w[j]
+        for i in range(n):
+            q[0, i] += 0.1 * a[i]
+    for i in range(n):
+        q[1, i] = math.exp(q[0, i] * w[i])
+    s = 0.0
+    for i in range(n):
+        s += q[1, i] * q[1, i]
+    return s
+
+
+def in_rows_of_what_is_rewound(x, w):
+    n = len(x)
+    q = np.zeros((5, n))
+    for i in range(n):
+        q[0, i] = x[i]
+    a = np.zeros(n)
+    for k in range(3):
+        for i in range(n):
+            a[i] = 0.0
+            for j in range(n):
+                d = q[0, i] - q[0, j]
+                a[i] += d / (1.0 + d * d) * w[j]
+        for i in range(n):
+            v = math.tanh(q[0, i] + a[i])
+            q[k + 1, i] = v
+            q[0, i] += 0.1 * a[i] * v
+    s = 0.0
+    for k in range(5):
+        for i in range(n):
+            s += q[k, i] * q[k, i] * w[i]
+    return s
+
+
 CHANGED = [
     *(scaled, in_three_places, in_each_round, swapped, at_places_that_change, from_both_ends, multiplied_in_place),
     *(through_a_view, in_a_called_function, handed_on, in_one_place),
+    *(beside_others_that_are_rewound, in_rows_of_what_is_rewound),
 ]
 
 

@@ -172,3 +172,27 @@ def test_an_exception_that_shows_the_largest_so_far():
     with pytest.raises(ValueError, match="too large") as caught:
         gradient(x)
     assert caught.value.args == ("too large", 7.0)
+
+
+@pytest.mark.compiled
+def test_elements_of_other_types_and_starts_that_are_left_out():
+    def scaled(x, a):
+        m = 0.5
+        for i in range(len(a)):
+            m = max(m, a[i])
+        return m * x[0]
+
+    def from_a_root(x, w):
+        m = math.sqrt(x[0])
+        for i in range(len(w)):
+            m = max(m, w[i])
+        return m * 2.0
+
+    x = np.ones(2)
+    for kind in (np.int64, np.uint8, np.float32):
+        np.testing.assert_array_equal(zg.gradient(scaled, wrt=0, mode="reverse")(x, np.array([1, 5, 2], kind)), [5, 0])
+    found = zg.gradient(scaled, mode="reverse")(x, np.array([1, 5, 2], np.float32))
+    np.testing.assert_array_equal(found[1], [0, 1, 0])
+    dx, dw = zg.gradient(from_a_root, mode="reverse")(np.array([0.0, 1.0]), np.array([1.0, 3.0]))
+    np.testing.assert_array_equal(dx, [0, 0])
+    np.testing.assert_array_equal(dw, [0, 2])
