@@ -121,7 +121,7 @@ def _pushed_in_lanes(
 ) -> tuple[Function, list[Param]] | None:
     """Return the same with the tangents in all directions as one value; None if there is one, or it is not possible."""
     function, numbers, known = _copied(lowered, wrt)
-    if len(numbers) < 2 or request.options.get("parallel"):  # whose text alone is for passes that know none
+    if len(numbers) < 2 or request.options.get("parallel"):  # see `zygote_py.compiler.jvp`
         return None
     try:
         push_in_lanes(lowered.routines, function, numbers, len(numbers), known)

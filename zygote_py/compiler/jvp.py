@@ -85,7 +85,7 @@ def typed_pushforward(form: PushForm, call: DerivedCall) -> TypedFunction:
         return take_together(pushed.function, given, directions, wrt, pushed.tangents, result, form.with_value)
 
     functions = (lowered.function, *(each.function for each in routines_of(lowered.function)))
-    is_parallel = bool(call.options.get("parallel"))  # its text alone is for passes that know no lanes
+    is_parallel = bool(call.options.get("parallel"))  # Numba's passes do not compile lanes in a text that is saved
     if several and not is_parallel and not _has_linear_algebra(functions):
         in_lanes = _in_lanes(lowered, wrt, tangents)
         if in_lanes is not None:

@@ -343,7 +343,8 @@ def _minus(context: Any, total: Any, term: Any) -> Any:
 
 def _sum_in_any_order(operation: str, total: Any, term: Any) -> Any:
     def lowered(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return getattr(builder, operation)(*args, flags=("reassoc",))
+        given = sorted(context.fastmath.flags) if context.fastmath else ()  # which Numba adds to what has none
+        return getattr(builder, operation)(*args, flags=("reassoc", *given))
 
     kind = types.unliteral(total)
     is_known = isinstance(kind, types.Float) and types.unliteral(term) == kind
