@@ -19,6 +19,7 @@ from benchmarks.compile_programs import ROWS
 from benchmarks.compile_time import AGAIN, LEAST, SIZES, Sample, Samples, slope
 from benchmarks.measure import Times, ratio
 from benchmarks.run_peers import PEER
+from benchmarks.transformations import WITH, WITHOUT
 
 Results = Mapping[tuple[str, bool], Times]
 
@@ -169,6 +170,49 @@ def memory_table(peaks: Mapping[str, Mapping[str, int]]) -> str:
         for name, found in peaks.items()
     )
     return table(("peak of memory", "gradient", "hand-written", "/ hand"), rows)
+
+
+def by_size_table(found: Mapping[str, Mapping[int, Times]]) -> str:
+    """Return the times for an element, and their ratios, by case and number of elements."""
+    rows = (
+        (
+            name,
+            f"{count:,}",
+            *(duration(min(times[variant])) for variant in ("primal", "gradient", "hand-written")),
+            f"{ratio(times, 'gradient', 'primal'):.2f}",
+            f"{ratio(times, 'gradient', 'hand-written'):.2f}",
+        )
+        for name, sizes in found.items()
+        for count, times in sizes.items()
+    )
+    return table(("time for an element", "elements", "primal", "gradient", "hand-written", "/ primal", "/ hand"), rows)
+
+
+def effect_table(found: Mapping[tuple[str, bool], Mapping[str, Times]]) -> str:
+    """Return for each transformation the cases that it changes, with the time without it over that with it."""
+    changed: dict[str, list[str]] = {}
+    for (name, fastmath), effects in found.items():
+        for step, times in effects.items():
+            gain = f"{name}{' (fastmath)' if fastmath else ''} {ratio(times, WITHOUT, WITH):.2f}"
+            changed.setdefault(step, []).append(gain)
+    rows = ((step, str(len(changed[step])), ", ".join(changed[step])) for step in sorted(changed))
+    return table(("transformation", "cases", "time without / with"), rows)
+
+
+def instruction_table(found: Mapping[str, Mapping[str, int]], kept: Mapping[str, Mapping[str, int]]) -> str:
+    """Return the instructions of a call of each case, and the change since the kept counts were made."""
+    rows = (
+        (
+            name,
+            *(f"{each[variant]:,}" for variant in ("primal", "gradient", "hand-written")),
+            f"{each['gradient'] / each['primal']:.2f}",
+            f"{each['gradient'] / each['hand-written']:.2f}",
+            f"{each['gradient'] / kept[name]['gradient'] - 1.0:+.1%}" if name in kept else "",
+        )
+        for name, each in found.items()
+    )
+    head = ("instructions of a call", "primal", "gradient", "hand-written", "/ primal", "/ hand", "change")
+    return table(head, rows)
 
 
 def size(count: int) -> str:

@@ -59,7 +59,7 @@ from .building.clone import Clone as Clone, clone as clone
 from .building.loop_nest import Nest as Nest, rounds_by_one as rounds_by_one
 from .building.placeholders import define as define, nothing as nothing
 from .building.ssa import SSABuilder as SSABuilder
-from .checks.debug import check_after as check_after
+from .checks.debug import OPTIONAL as OPTIONAL, check_after as check_after, is_left_out as is_left_out
 from .checks.interpret import (
     StepLimitError as StepLimitError,
     Trace as Trace,

@@ -46,6 +46,7 @@ from zygote_py.ir import (
     drop_unreachable,
     has_memory,
     is_fresh,
+    is_left_out,
     loop_nest,
     ops,
     predecessors,
@@ -63,6 +64,8 @@ _EMPTY: dict[ops.Op, ops.Op] = {ops.zeros: ops.record, np.zeros_like: np.empty_l
 
 def keep_elements_in_variables(function: Function) -> bool:
     """Rewrite the loops of a function that is not differentiated any more, in place; return whether there are any."""
+    if is_left_out("elements-in-variables"):
+        return False
     instrs = list(function.instrs())
     accessed = {each.args[0] for each in instrs if each.op in (ops.setitem, ops.accumulate)}
     arrays = [each for each in instrs if each in accessed and is_fresh(each) and _has_numbers(each)]

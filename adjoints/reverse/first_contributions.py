@@ -26,6 +26,7 @@ from zygote_py.ir import (
     Operand,
     definitions,
     dominator_tree,
+    is_left_out,
     loop_nest,
     map_operands,
     ops,
@@ -39,6 +40,8 @@ def assign_first_contributions(function: Function) -> None:
 
     The zeros of an adjoint are made by its primal, those of a joint function by itself.
     """
+    if is_left_out("first-contributions"):
+        return
     blocks = reverse_postorder(function)
     first = {zeros: at for zeros, at in _first_users(blocks).items() if _is_assignable(zeros, *at)}
     if not first:

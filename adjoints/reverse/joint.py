@@ -58,6 +58,7 @@ from zygote_py.ir import (
     definitions,
     dominator_tree,
     grouped,
+    is_left_out,
     loop_nest,
     map_operands,
     nothing,
@@ -220,7 +221,7 @@ class _Join:
             self.memory,
             self._given(),
         )
-        self.immediate = self.finder.find() if self.together else []
+        self.immediate = self.finder.find() if self.together and not is_left_out("immediate-reversal") else []
         self.joint.independent = self.finder.independent(self.immediate)
         for loop in self.nest.loops:
             loop.forget_values()  # the trip counts will add some
@@ -282,7 +283,7 @@ class _Join:
     def _make_late(self) -> None:
         """Find the shadows that the reverse sweep makes."""
         self.late: dict[Value, LateShadow] = {}
-        if self.covering is not None:
+        if self.covering is not None or is_left_out("late-shadows"):
             return  # the threads of a device are given their shadows
         shadows = {self.forward.values[array]: self.forward.values[shadow] for array, shadow in self.shadows.items()}
         finder = LateShadows(self.joint.blocks, self.mirrored, self.nest, self.memory, shadows)

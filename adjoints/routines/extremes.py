@@ -31,6 +31,7 @@ from zygote_py.ir import (
     Operand,
     Phi,
     counted,
+    is_left_out,
     loop_nest,
     map_operands,
     ops,
@@ -44,7 +45,7 @@ _AHEAD: dict[Callable[..., object], ops.Op] = {max: operator.gt, min: operator.l
 
 def keep_index_of_extremes(primal: Function) -> None:
     """Replace the results of such loops by elements that they have found, in place."""
-    if not any(instr.op in _AHEAD for instr in primal.instrs()):
+    if is_left_out("extremes") or not any(instr.op in _AHEAD for instr in primal.instrs()):
         return
     memory: Memory | None = None
     found: list[tuple[Loop, Phi, Instr, Instr, int]] = []

@@ -1,9 +1,13 @@
-"""Dumps and checks of the IR after each step of the compiler, controlled by environment variables.
+"""Dumps and checks of the IR after each step of the compiler, and steps left out, by environment variables.
 
     check_after("expand_arrays", function)
+    if is_left_out("lanes"): return
 
 With `ZYGOTE_PY_VERIFY=1` the functions are verified after every pass and every transform. `ZYGOTE_PY_DUMP=all`, or the
 names of steps (`ZYGOTE_PY_DUMP=unrotate_loops,join`), prints their text to stderr after these.
+
+`ZYGOTE_PY_WITHOUT=lanes,threads` leaves out transformations that only save time or memory, by the names in `OPTIONAL`:
+to find the one that a fault or a gain comes from.
 """
 
 from __future__ import annotations
@@ -25,3 +29,33 @@ def check_after(step: str, *functions: Function) -> None:
     if os.environ.get("ZYGOTE_PY_VERIFY") == "1":
         for function in functions:
             verify(function, step)
+
+
+OPTIONAL = (
+    "accumulated-products",  # dw += np.outer(a, b) without an array for the product
+    "elements-in-variables",  # an element that a loop adds to again and again
+    "extremes",  # m = max(m, x[i]) keeps one index
+    "first-contributions",  # assigned, not added to zeros
+    "gathered-products",  # the products of a loop as one product of matrices
+    "immediate-reversal",  # of loops whose rounds only add to sums, as they run
+    "lanes",  # several iterations at a time
+    "late-shadows",  # of arrays handed from round to round, made by the reverse sweep
+    "predicted-guards",  # branches in recurrences
+    "rewinding",  # values are put back where they were overwritten
+    "shared-fields",  # values of which a run computes one
+    "sums-in-any-order",  # of the adjoint
+    "threads",  # with parallel=True
+    "values-from-arrays",  # read where the function stored them
+    "vector-functions",  # under fastmath
+)
+
+
+def is_left_out(step: str) -> bool:
+    """Return whether a transformation is not to be made. Raises ValueError if the variable names an unknown one."""
+    named = os.environ.get("ZYGOTE_PY_WITHOUT")
+    if not named:
+        return False
+    names = named.split(",")
+    if unknown := sorted(set(names) - set(OPTIONAL)):
+        raise ValueError(f"ZYGOTE_PY_WITHOUT: {unknown[0]!r} is unknown; known: {', '.join(OPTIONAL)}")
+    return step in names

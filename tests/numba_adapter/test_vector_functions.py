@@ -186,3 +186,12 @@ def test_a_second_process_finds_the_code(tmp_path):
     x = np.linspace(-1.0, 1.0, 1001)
     assert float(first[0]) == pytest.approx(np.sum(np.exp(x) * np.cos(x)), rel=1e-13)
     assert float(first[1]) == pytest.approx(np.sum(np.exp(x) * (np.cos(x) - np.sin(x))), rel=1e-12)
+
+
+def test_left_out(monkeypatch):
+    monkeypatch.setenv("ZYGOTE_PY_WITHOUT", "vector-functions")
+    compiled = zg.njit(fastmath=True)(loop_of(math.exp))
+    x, out = np.linspace(0.0, 1.0, 10), np.empty(10)
+    compiled(x, out)
+    assert vectors(compiled) == set()
+    np.testing.assert_allclose(out, np.exp(x), rtol=1e-15)

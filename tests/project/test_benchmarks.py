@@ -11,7 +11,9 @@ import pytest
 from benchmarks.cases import CASES
 from benchmarks.code_size import FAMILIES, code_sizes, growth
 from benchmarks.measure import check, interleaved
+from benchmarks.report import by_size_table
 from benchmarks.second import SECOND, check_second
+from benchmarks.sizes import SIZED, size_times
 from benchmarks.threads import thread_times
 from tests.modes import one_in
 
@@ -32,6 +34,17 @@ def test_gradients_agree_with_those_by_hand_and_with_differences(name):
 @pytest.mark.parametrize("name", quick_ones(SECOND))
 def test_second_derivatives_are_those_by_hand_or_by_differences(name):
     check_second(SECOND[name]())
+
+
+OF_SIZES = [name if name == "evalpoly" else pytest.param(name, marks=pytest.mark.long) for name in SIZED]
+
+
+@pytest.mark.parametrize("name", OF_SIZES)
+def test_cost_by_size(name):
+    """The gradients of all sizes are compared with the hand-written ones before they are timed."""
+    found = size_times(1, 1e-3, (name,), 2)
+    assert [len(times) for times in found[name].values()] == [3, 3]
+    assert name in by_size_table(found)
 
 
 def test_the_peak_of_memory():

@@ -29,7 +29,7 @@ from zygote_py.ir import Type
 
 _BEGAN = time.time()  # this is imported along with the package: source files that are newer are not those that run
 _FORMAT = 4  # of what is written; another number makes all that was written before unknown
-_PRINTING = ("ZYGOTE_PY_VERIFY", "ZYGOTE_PY_DUMP")
+_PRINTING = ("ZYGOTE_PY_VERIFY", "ZYGOTE_PY_DUMP", "ZYGOTE_PY_WITHOUT")
 
 
 def key_of(

@@ -23,6 +23,7 @@ from zygote_py.ir import (
     Value,
     effect,
     has_memory,
+    is_left_out,
     ops,
     replace_uses,
 )
@@ -70,6 +71,8 @@ class ForwardValues:
 
     def let_stored_be_read(self) -> None:
         """Let the adjoint read values that are costly to compute where the block that computes them stores them."""
+        if is_left_out("values-from-arrays"):
+            return
         alphas = (arg for node in self._reverse.nodes() for arg in node.args if isinstance(arg, Alpha))
         wanted = {self._forward.values[each.value]: each.value for each in alphas}
         for block in self._forward.function.blocks:

@@ -22,7 +22,7 @@ from collections.abc import Collection, Mapping
 
 from numba import types
 
-from zygote_py.ir import Block, Function, Instr, LoopNest, Memory, Value, ops
+from zygote_py.ir import Block, Function, Instr, LoopNest, Memory, Value, is_left_out, ops
 from zygote_py.ir.lazy_dataclass import dataclass
 
 
@@ -51,7 +51,7 @@ class Rewinding:
         self.writes: dict[Value, list[Write]] = {}
         self.chosen: set[Value] = set()
         home = {instr: block for block in forward.blocks for instr in block.instrs}
-        for root in active:
+        for root in () if is_left_out("rewinding") else active:
             writers = [(writer, home[writer]) for writer in memory.writers(root)]
             if all(block in mirrors and _is_of_element(writer) for writer, block in writers):
                 # An initialization overwrites nothing that was read.

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from numba import types
 
-from zygote_py.ir import Block, Operand, Phi, Type, Undef, Value
+from zygote_py.ir import Block, Operand, Phi, Type, Undef, Value, is_left_out
 from zygote_py.ir.lazy_dataclass import dataclass
 
 _TRIED = 8  # of the latest values of a type that a value is compared with
@@ -27,7 +27,11 @@ def share_fields(crossing: Iterable[Value], blocks: Iterable[Block]) -> dict[Val
     fields: list[_Field] = []
     alike: dict[tuple[Type, Block], _Alike] = {}
     for value in crossing:
-        if isinstance(value, Phi) and isinstance(value.type, types.Number | types.Boolean):
+        if (
+            isinstance(value, Phi)
+            and isinstance(value.type, types.Number | types.Boolean)
+            and not is_left_out("shared-fields")
+        ):
             known = alike.setdefault((value.type, home[value]), _Alike(home))
             if known.has_joined(value):
                 continue

@@ -23,7 +23,7 @@ from zygote_py.adjoints.rules.arrays.products import (
     matvec_left,
     vecmat_right,
 )
-from zygote_py.ir import Function, Instr, Memory, helper, ops, uses
+from zygote_py.ir import Function, Instr, Memory, helper, is_left_out, ops, uses
 
 Array = Any
 
@@ -97,7 +97,7 @@ for _function in set(ACCUMULATED.values()):
 
 def accumulate_products(function: Function) -> None:
     """Replace products that are only added to an array, in place. Afterwards they cannot be differentiated."""
-    if not any(instr.op in ACCUMULATED for instr in function.instrs()):
+    if is_left_out("accumulated-products") or not any(instr.op in ACCUMULATED for instr in function.instrs()):
         return
     memory, used = Memory(function), uses(function)
     for block in function.blocks:

@@ -42,6 +42,7 @@ from zygote_py.ir import (
     fresh_helper,
     has_memory,
     helper,
+    is_left_out,
     is_made_after,
     loop_nest,
     ops,
@@ -111,7 +112,7 @@ def gather_products(function: Function) -> Function:
 
 
 def _gather_in(function: Function) -> None:
-    if not any(instr.op in _FACTORS for instr in function.instrs()):
+    if is_left_out("gathered-products") or not any(instr.op in _FACTORS for instr in function.instrs()):
         return
     nest, memory, home = loop_nest(function), Memory(function), definitions(function)
     found = [

@@ -32,6 +32,7 @@ from zygote_py.ir.analysis.effects import is_fresh
 from zygote_py.ir.analysis.loops import CountedLoop, Loop, counted, loop_nest
 from zygote_py.ir.analysis.memory import Memory
 from zygote_py.ir.building.builder import Builder
+from zygote_py.ir.checks.debug import is_left_out
 from zygote_py.ir.core import (
     Block,
     Branch,
@@ -62,7 +63,7 @@ _WHOLE = frozenset((*_ARITHMETIC, *FUNCTIONS, ops.select))
 
 def iterations_in_lanes(function: Function) -> bool:
     """Let the iterations of independent loops run side by side where that pays, in place. Return whether any do."""
-    if not function.independent:
+    if not function.independent or is_left_out("lanes"):
         return False
     done: set[Block] = set()
     while (found := _next(function, done)) is not None:

@@ -19,6 +19,7 @@ from numba import types
 
 from zygote_py.ir import ops
 from zygote_py.ir.analysis.loops import Loop, loop_nest
+from zygote_py.ir.checks.debug import is_left_out
 from zygote_py.ir.core import Function, Instr, Phi, Raise, Routine, Value
 from zygote_py.ir.passes.lanes.varying import allows
 from zygote_py.ir.walks import Use, uses
@@ -29,7 +30,7 @@ _IN_ANY_ORDER = {operator.add: ops.plus, operator.sub: ops.minus}
 
 def reorder_sums(function: Function) -> bool:
     """Let sums of the adjoint in innermost loops have any order, in place, where that makes vectors possible."""
-    if allows(function, "reassoc"):
+    if allows(function, "reassoc") or is_left_out("sums-in-any-order"):
         return False
     used = uses(function)
     done = False

@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterable
 from numba import types
 
 from zygote_py.ir import ops
+from zygote_py.ir.analysis.effects import has_memory
 from zygote_py.ir.building.builder import Builder, items_of, rewrite
 from zygote_py.ir.checks.debug import check_after
 from zygote_py.ir.core import Const, Function, Instr, InternalError, Operand, Param, Phi, Routine, Type, Undef, Value
@@ -35,7 +36,8 @@ def split_stacks(function: Function, routines: Collection[Routine]) -> None:
         for routine, place in places.items():
             routine.writes = _moved(routine.writes, place)
             routine.shares = _moved(routine.shares, place)
-            routine.may_alias_after = _moved(routine.may_alias_after, place)
+            moved = _moved(routine.may_alias_after, place)
+            routine.may_alias_after = frozenset(n for n in moved if _can_alias(routine.function.params[n].type))
         for each in functions:
             remove_dead_code(each)  # tuples with such stacks, whose items have been extracted
         if not set(before).isdisjoint(value for each in functions for value in each.values()):
@@ -69,6 +71,11 @@ def _new_places(params: list[Param], depth: int) -> list[range]:
         at = found[-1].stop if found else 0
         found.append(range(at, at + len(_kinds(param.type, depth))))
     return found
+
+
+def _can_alias(kind: Type) -> bool:
+    """Return whether a parameter may alias others after a call: stacks of numbers stay what they were."""
+    return not isinstance(kind, types.List) or has_memory(kind.dtype)
 
 
 def _moved(numbers: frozenset[int], places: list[range]) -> frozenset[int]:

@@ -29,6 +29,7 @@ from zygote_py.ir.analysis.memory import Memory
 from zygote_py.ir.analysis.routines import routines_of
 from zygote_py.ir.building.builder import NONE, Builder
 from zygote_py.ir.building.loop_nest import rounds_by_one
+from zygote_py.ir.checks.debug import is_left_out
 from zygote_py.ir.core import (
     Block,
     Branch,
@@ -65,6 +66,8 @@ def run_in_threads(function: Function) -> bool:
 
     Threads start none: what a chunk calls, or calls itself, runs in order.
     """
+    if is_left_out("threads"):
+        return False
     done = iterations_in_threads(function)
     for routine in _callers_first(function):
         started = [each for each in routines_of(function) if each.in_threads]

@@ -16,6 +16,7 @@ import operator
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from zygote_py.ir import is_left_out
 from zygote_py.numba_adapter.base import IRPass
 from zygote_py.numba_adapter.base.internals import ir
 from zygote_py.numba_adapter.base.ir_walks import used_by
@@ -27,6 +28,8 @@ class PredictGuards(IRPass):
 
     def change(self, state: Any) -> bool:
         """Change the IR of `state` in place."""
+        if is_left_out("predicted-guards"):
+            return False
         blocks = state.func_ir.blocks.values()
         assigned = [each for block in blocks for each in block.body if isinstance(each, ir.Assign)]
         values = {each.target.name: each.value for each in assigned}

@@ -23,6 +23,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
+from zygote_py.ir import is_left_out
 from zygote_py.numba_adapter.base.internals import JITCodeLibrary
 
 # With the number of their arguments.
@@ -75,7 +76,7 @@ def known_functions() -> str:
 
 def with_variants(module: Any) -> Any:
     """Return a module before its passes, in which calls name their variants for vectors; the same if there are none."""
-    if not any(_scalar_name(name, "") for name in _declared(module)):
+    if is_left_out("vector-functions") or not any(_scalar_name(name, "") for name in _declared(module)):
         return module
     added: dict[str, str] = {}
 
@@ -108,7 +109,7 @@ def with_vector_functions(module: Any) -> Any:
     """Return an optimised module whose calls of functions of vectors are those of the library; the same if there are
     none.
     """
-    if not any(map(_is_in_library, _declared(module))):
+    if is_left_out("vector-functions") or not any(map(_is_in_library, _declared(module))):
         return module
     added: dict[str, str] = {}
 

@@ -1,0 +1,144 @@
+"""Transformations that ZYGOTE_PY_WITHOUT leaves out: the emitted function is another one, and its gradient the same."""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+import pytest
+
+from tests.adjoints.reverse.test_shared_fields import FUNCTIONS, called_often
+from zygote_py import gradient
+from zygote_py.ir import OPTIONAL
+
+pytestmark = pytest.mark.interpreted
+
+RNG = np.random.default_rng(11)
+
+
+def largest(x):
+    m = x[0]
+    for i in range(1, len(x)):
+        m = max(m, x[i])
+    return m * x[2]
+
+
+def network(w, inputs):
+    total = 0.0
+    state = np.zeros(len(w))
+    for t in range(len(inputs)):
+        state = np.tanh(np.dot(w, state) + inputs[t])
+        total += state[0] * state[1]
+    return total
+
+
+def layers(w, v, x):
+    return np.sum(np.dot(v, np.tanh(np.dot(w, x))) ** 2)
+
+
+def sums(x, y):
+    t = 0.0
+    for i in range(len(x)):
+        t += x[i] * y[0]
+    return t * t
+
+
+def smoothed(u, steps):
+    for _ in range(steps):
+        new = u.copy()
+        for i in range(1, len(u)):
+            new[i, 0] = u[i, 0] * u[i, 1] + 0.1 * u[i - 1, 0]
+        u = new
+    return np.sum(u)
+
+
+def swinging(x, v, steps):
+    x, v = x.copy(), v.copy()
+    for _ in range(steps):
+        for i in range(len(x)):
+            x[i] += 0.1 * v[i]
+        for i in range(len(x)):
+            for j in range(i):
+                v[i] -= 0.1 * math.sin(x[i] - x[j])
+    return np.sum(x * x)
+
+
+def stored(x):
+    y = np.empty_like(x)
+    for i in range(len(x)):
+        y[i] = math.exp(x[i] * x[i])
+    return np.sum(y * y)
+
+
+def rows(x, c):
+    t = 0.0
+    for i in range(len(x)):
+        s = 0.0
+        for j in range(len(c)):
+            s += math.exp(-c[j] * x[i] * x[i])
+        t += math.log(s)
+    return t
+
+
+def squares(x):
+    t = 0.0
+    for i in numba.prange(len(x)):
+        t += x[i] * x[i]
+    return t
+
+
+PARALLEL = numba.njit(parallel=True)(squares)
+W, X, INPUTS = RNG.normal(size=(3, 3)), RNG.normal(size=5), RNG.normal(size=(4, 3))
+SQUARES = X * X
+PROGRAMS = {
+    "accumulated-products": (network, W, INPUTS),
+    "elements-in-variables": (sums, X, X[1:].copy()),
+    "extremes": (largest, X),
+    "first-contributions": (layers, W, W, INPUTS.T.copy()),
+    "gathered-products": (network, W, INPUTS),
+    "immediate-reversal": (stored, X),
+    "lanes": (rows, X, SQUARES),
+    "late-shadows": (smoothed, W, 3),
+    "rewinding": (swinging, X, X, 3),
+    "shared-fields": (called_often(FUNCTIONS["two"]), 0.7, 1.3, 1),
+    "sums-in-any-order": (sums, X, X[1:].copy()),
+    "threads": (PARALLEL, X),
+    "values-from-arrays": (stored, X),
+}
+# Tested where they are made: tests/numba_adapter/test_passes_of_emitted.py, test_vector_functions.py.
+IN_MACHINE_CODE = {"predicted-guards", "vector-functions"}
+
+
+def emitted(df, *args):
+    """Return the emitted text, and the one that Numba gets if that is another."""
+    made = df._inspect(args).emitted
+    return made.source, made.compiled.source if made.compiled else ""
+
+
+def flat(result):
+    return [each for each in (result if isinstance(result, tuple) else (result,)) if each is not None]
+
+
+def test_each_has_a_program():
+    assert set(PROGRAMS) | IN_MACHINE_CODE == set(OPTIONAL)
+
+
+@pytest.mark.parametrize("step", PROGRAMS)
+def test_the_function_is_another_one_and_its_gradient_the_same(step, monkeypatch):
+    f, *args = PROGRAMS[step]
+    whole = gradient(f)
+    text = emitted(whole, *args)
+    monkeypatch.setenv("ZYGOTE_PY_WITHOUT", step)
+    without = gradient(f)
+    assert emitted(without, *args) != text
+    monkeypatch.delenv("ZYGOTE_PY_WITHOUT")
+    assert emitted(gradient(f), *args) == text
+    for found, expected in zip(flat(without(*args)), flat(whole(*args)), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_unknown_names(monkeypatch):
+    monkeypatch.setenv("ZYGOTE_PY_WITHOUT", "lanes,speed")
+    with pytest.raises(ValueError, match="ZYGOTE_PY_WITHOUT: 'speed' is unknown; known: accumulated-products, "):
+        gradient(rows)(X, SQUARES)

@@ -1,0 +1,24 @@
+"""Gradients execute no more instructions than they did: a measure of speed that does not depend on the machine's load.
+
+`python -m benchmarks instructions --keep` makes the counts to compare with anew; review the change.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.cases import CASES
+from benchmarks.instructions import counts, is_installed, kept
+
+SLACK = 0.03  # libraries of mathematical functions differ a little between systems
+
+pytestmark = pytest.mark.skipif(not is_installed(), reason="Valgrind is not installed")
+
+
+@pytest.mark.parametrize(
+    "name", [name if name == "loop" else pytest.param(name, marks=pytest.mark.long) for name in CASES]
+)
+def test_gradients_execute_no_more_instructions(name):
+    before, now = kept()[name], counts(name, False)
+    assert now["hand-written"] == pytest.approx(before["hand-written"], rel=SLACK)  # else something else has changed
+    assert now["gradient"] <= before["gradient"] * (1.0 + SLACK)
