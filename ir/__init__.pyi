@@ -101,7 +101,12 @@ from .ops.helpers import (
     helper as helper,
     is_helper as is_helper,
 )
-from .ops.products import matrix_product as matrix_product, matrix_vector_product as matrix_vector_product
+from .ops.products import (
+    add_large_product as add_large_product,
+    add_product as add_product,
+    matrix_product as matrix_product,
+    matrix_vector_product as matrix_vector_product,
+)
 from .passes import CANONICAL as CANONICAL, CLEAN_UP as CLEAN_UP, run as run
 from .passes.accumulation.lowering import (
     write_out_guards as write_out_guards,

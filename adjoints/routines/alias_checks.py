@@ -138,23 +138,24 @@ def refuse_shared_arguments(function: Function) -> list[Instr]:
     found = _arguments_with_arrays(function)
     arrays = [(each, name) for each, name in found if isinstance(each.type, types.Array)]
     lists = [(each, name) for each, name in found if isinstance(each.type, types.List)]
+    written = {each: f"`{name}`" for each, name in arrays if memory.writers_to(each)}
     defined = max((number + 1 for number, each in enumerate(function.entry.instrs) if each in dict(found)), default=0)
     with inserting(function.entry, defined, function.loc) as b:
         for x, name in arrays:
-            if isinstance(x.type, types.Array) and x.type.layout == "A" and memory.is_written(x):
+            if isinstance(x.type, types.Array) and x.type.layout == "A" and x in written:
                 message = f"elements of the argument `{name}` share memory, and it is written to: pass a copy"
                 _refuse_if(b, is_folded, [x], message)
         for x, name in arrays:
-            for values, of in lists if memory.is_written(x) else ():
+            for values, of in lists if x in written else ():
                 message = f"the argument `{name}` is written to, and shares memory with an array in `{of}`: pass a copy"
                 _refuse_if(b, list_shares_memory, [b.call(memory_of, x, type=_MEMORY), values], message)
         pairs = [
             (x, y)
             for x, y in combinations(arrays, 2)
-            if (memory.is_written(x[0]) or memory.is_written(y[0])) and not _are_fields(x[0], y[0])
+            if (x[0] in written or y[0] in written) and not _are_fields(x[0], y[0])
         ]
         if pairs:
-            _refuse_pairs(b, pairs, {x: f"`{name}`" for x, name in arrays if memory.is_written(x)})
+            _refuse_pairs(b, pairs, written)
     return b.block.instrs
 
 

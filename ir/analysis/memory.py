@@ -142,11 +142,14 @@ class Memory:
         root = self.root(operand)
         return [] if root is None else self._writers.get(root, [])
 
-    def writers_to(self, param: Param) -> list[Instr]:
-        """Return the instructions that may write to a parameter, not only to other memory with its root: new arrays."""
+    def writers_to(self, given: Value) -> list[Instr]:
+        """Return the instructions that may write to a parameter, not only to other memory with its root: new arrays.
+
+        Of a tuple that is given, an item may be asked for.
+        """
 
         def may_be(base: Operand, writer: Instr) -> bool:
-            if base is param or not isinstance(base, Param | Instr):
+            if base is given or not isinstance(base, Param | Instr):
                 return True
             if not isinstance(base, Instr) or is_fresh(base):
                 return False
@@ -154,10 +157,10 @@ class Memory:
 
         return [
             writer
-            for writer in self.writers(param)
+            for writer in self.writers(given)
             if any(
-                self.may_share(target, param)
-                and not kinds_of(target.type).isdisjoint(kinds_of(param.type))
+                self.may_share(target, given)
+                and not kinds_of(target.type).isdisjoint(kinds_of(given.type))
                 and any(may_be(base, writer) for base in bases(target))
                 for target in writes(writer)
             )

@@ -58,7 +58,7 @@ from zygote_py.ir.ops.primitives import (
     view,
     zeros,
 )
-from zygote_py.ir.ops.products import matrix_product, matrix_vector_product
+from zygote_py.ir.ops.products import add_large_product, add_product, matrix_product, matrix_vector_product
 from zygote_py.ir.ops.slots import (
     check_same_size,
     copied_slots,
@@ -138,7 +138,9 @@ __all__ = [
     "Role",
     "accumulate",
     "add_lanes",
+    "add_large_product",
     "add_parts",
+    "add_product",
     "add_terms",
     "add_to_slices",
     "added_in_order",

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.plain import plain
-from zygote_py import gradient, pullback
+from zygote_py import DifferentiationError, gradient, pullback
 from zygote_py.adjoints.routines import is_folded, memory_of, share_memory
 
 
@@ -182,3 +182,65 @@ def test_a_pullback_looks_at_the_arrays_of_a_list_and_not_at_its_copies(in_tuple
         with pytest.raises(ValueError, match="`out` is written to, and shares memory with an array in"):
             pullback(in_a_tuple, (1.0, xs), out) if in_tuple else pullback(plain_list, xs, out)
         np.testing.assert_array_equal(out, [2.0, 3.0])
+
+
+# ------------------------------------------------------------------------------------ variables of arguments' names
+
+
+def powers(w, x):
+    """Replace `x` by new arrays, which are written to: the argument is not."""
+    for _ in range(2):
+        x = w @ x * 0.5
+    return np.sum(x)
+
+
+def powers_of_items(pair):
+    w, x = pair
+    for _ in range(2):
+        new = np.empty_like(x)
+        for i in range(len(x)):
+            new[i] = w[i] * x[i]
+        x = new
+    return np.sum(x)
+
+
+def overwritten(w, x):
+    """Write to `x` in one case, to a new array in the other."""
+    for k in range(2):
+        if k == 1:
+            x = x * 1.0
+        x *= w
+    return np.sum(x)
+
+
+def test_arguments_replaced_by_new_arrays_may_share_memory():
+    w = np.array([[0.5, 2.0], [1.0, -1.0]])
+    ones = np.ones((2, 2))
+    expected = 0.25 * (w.T @ w.T @ ones), 0.25 * ((ones @ w.T) @ w.T + w.T @ (ones @ w.T))
+    dw, dx = gradient(powers)(w, w)
+    np.testing.assert_allclose(dx, expected[0], rtol=1e-14)
+    np.testing.assert_allclose(dw, expected[1], rtol=1e-14)
+    _, back = pullback(powers, w, w)
+    np.testing.assert_array_equal(back(1.0), (dw, dx))
+    x = w[0].copy()
+    np.testing.assert_allclose(gradient(powers_of_items)((x, x)), (2.0 * x * x, x * x), rtol=1e-14)
+    with pytest.raises(ValueError, match="the arguments `w` and `x` share memory, and one is written to"):
+        gradient(overwritten)(x, x)
+
+
+def overwritten_by(rate, x):
+    x += rate
+    return np.sum(x * x)
+
+
+def test_forward_mode_of_a_state_that_is_replaced():
+    def f(rate, x):
+        for _ in range(3):
+            x = x + rate * np.sin(x)
+        return np.sum(x)
+
+    x = np.array([0.5, 1.5])
+    forward, reverse = (gradient(f, wrt="rate", mode=mode) for mode in ("forward", "reverse"))
+    assert forward(0.1, x) == pytest.approx(reverse(0.1, x), rel=1e-14)
+    with pytest.raises(DifferentiationError, match="may write to its arguments"):
+        gradient(overwritten_by, wrt="rate", mode="forward")(0.1, x)

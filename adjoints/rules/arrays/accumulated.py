@@ -4,7 +4,7 @@
     dw += t
 
 The product of a column and a row costs less than the memory that it fills, and so does that of a vector and a number.
-A product of matrices costs more, so that there it makes no difference.
+That of two matrices is BLAS's, which adds it to a matrix as well as it stores it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,12 @@ import numpy as np
 
 from zygote_py.adjoints.rules.arrays import guarded
 from zygote_py.adjoints.rules.arrays.products import (
+    dot_left,
+    dot_left_complex,
+    dot_left_strided,
+    dot_right,
+    dot_right_complex,
+    dot_right_strided,
     inner_left,
     inner_left_complex,
     inner_right,
@@ -23,7 +29,7 @@ from zygote_py.adjoints.rules.arrays.products import (
     matvec_left,
     vecmat_right,
 )
-from zygote_py.ir import Function, Instr, Memory, helper, is_left_out, ops, uses
+from zygote_py.ir import Function, Instr, Memory, add_product, helper, is_left_out, ops, uses
 
 Array = Any
 
@@ -76,6 +82,36 @@ def add_guarded_multiple_complex(total: Array, x: Array, dy: Any) -> None:
         add_multiple_complex(total, x, dy)
 
 
+def add_dot_left(total: Array, b: Array, dy: Array) -> None:
+    """Add the adjoint of a in a @ b, of two matrices: real, contiguous. Raises ValueError if they do not fit."""
+    add_product(total, dy, b.T)
+
+
+def add_dot_left_strided(total: Array, b: Array, dy: Array) -> None:
+    """As `add_dot_left`, for a matrix that is not contiguous. Raises ValueError if they do not fit."""
+    add_product(total, dy, np.ascontiguousarray(b).T)
+
+
+def add_dot_left_complex(total: Array, b: Array, dy: Array) -> None:
+    """As `add_dot_left`, for complex matrices. Raises ValueError if they do not fit."""
+    add_product(total, dy, np.conj(b).T)
+
+
+def add_dot_right(total: Array, a: Array, dy: Array) -> None:
+    """Add the adjoint of b in a @ b, of two matrices: real, contiguous. Raises ValueError if they do not fit."""
+    add_product(total, a.T, dy)
+
+
+def add_dot_right_strided(total: Array, a: Array, dy: Array) -> None:
+    """As `add_dot_right`, for a matrix that is not contiguous. Raises ValueError if they do not fit."""
+    add_product(total, np.ascontiguousarray(a).T, dy)
+
+
+def add_dot_right_complex(total: Array, a: Array, dy: Array) -> None:
+    """As `add_dot_right`, for complex matrices. Raises ValueError if they do not fit."""
+    add_product(total, np.conj(a).T, dy)
+
+
 for _function in (add_multiple, add_multiple_complex, add_guarded_multiple, add_guarded_multiple_complex):
     helper(_function, effect=ops.Effect.WRITE)
 
@@ -88,6 +124,12 @@ ACCUMULATED: Mapping[ops.Op, ops.Op] = {
     ),
     matvec_left: helper(add_matvec_left, effect=ops.Effect.WRITE),
     vecmat_right: helper(add_vecmat_right, effect=ops.Effect.WRITE),
+    dot_left: helper(add_dot_left, effect=ops.Effect.WRITE),
+    dot_left_strided: helper(add_dot_left_strided, effect=ops.Effect.WRITE),
+    dot_left_complex: helper(add_dot_left_complex, effect=ops.Effect.WRITE),
+    dot_right: helper(add_dot_right, effect=ops.Effect.WRITE),
+    dot_right_strided: helper(add_dot_right_strided, effect=ops.Effect.WRITE),
+    dot_right_complex: helper(add_dot_right_complex, effect=ops.Effect.WRITE),
 }
 
 

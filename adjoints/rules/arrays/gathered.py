@@ -8,8 +8,8 @@
 
 A product of a column and a row goes through the whole matrix for one multiplication of each element. That of two
 matrices, BLAS's, does as much for all rows that have been gathered. There are up to 64 of them, which take no more
-memory than the matrix, as does their product, for a moment. Small matrices, which the processor has at hand anyway, and
-those of few rows or columns get the products one by one.
+memory than the matrix. Small matrices, which the processor has at hand anyway, and those of few rows or columns get the
+products one by one.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from zygote_py.ir import (
     Phi,
     Type,
     Value,
+    add_large_product,
     bases,
     counted,
     definitions,
@@ -84,7 +85,7 @@ def gather(total: Array, columns: Array, rows: Array, count: int, a: Array, b: A
                 total[i, j] += factor * b[j]
         return 0
     if count == columns.shape[0]:
-        total += np.dot(columns.T, rows)
+        add_large_product(total, columns.T, rows)
         count = 0
     for i in range(a.shape[0]):
         columns[count, i] = a[i]
@@ -96,7 +97,7 @@ def gather(total: Array, columns: Array, rows: Array, count: int, a: Array, b: A
 def add_gathered(total: Array, columns: Array, rows: Array, count: int) -> None:
     """Add the products that are left."""
     if count > 0:
-        total += np.dot(columns[:count].T, rows[:count])
+        add_large_product(total, columns[:count].T, rows[:count])
 
 
 helper(gather, effect=ops.Effect.WRITE)

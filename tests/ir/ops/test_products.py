@@ -8,8 +8,10 @@ import numba
 import numpy as np
 import pytest
 
+from tests.checking.derivatives import check_derivatives
 from zygote_py import gradient
-from zygote_py.ir import matrix_product, matrix_vector_product
+from zygote_py.ir import add_large_product, add_product, matrix_product, matrix_vector_product
+from zygote_py.numba_adapter.target.native_helpers import native as native_helper
 
 LENGTHS = (0, 1, 2, 5, 6)
 LAYOUTS = {"C": np.ascontiguousarray, "F": np.asfortranarray}
@@ -39,6 +41,41 @@ def test_they_are_those_of_numpy(dtype, native):
         found = of_vector(a, x := drawn(dtype, terms))
         np.testing.assert_allclose(found, a @ x, rtol=close, atol=close)
         assert (found.dtype, found.shape) == (dtype, (rows,))
+
+
+def every_second(x):
+    """Return the same values in an array that is not contiguous."""
+    return np.repeat(np.repeat(x, 2, 0), 2, 1)[::2, ::2]
+
+
+@pytest.mark.filterwarnings("ignore:np.dot")
+@pytest.mark.parametrize(("dtype", "native"), [("d", False), ("D", False), *((kind, True) for kind in "fdFD")])
+def test_products_that_are_added(dtype, native):
+    """In compiled code, the products of matrices that are not small are BLAS's, which adds them in place."""
+    in_place = native_helper(add_large_product)
+
+    def add(total, a, b):
+        in_place(total, a, b)
+
+    add = numba.njit(add) if native else add_product
+    orders = list(itertools.product([*LAYOUTS.values(), every_second], repeat=3))
+    orders = orders[:: 2 if dtype == "d" else 13]
+    close = 1e-5 if dtype in "fF" else 1e-13
+    for rows, terms, columns in [(0, 2, 3), (2, 0, 3), (2, 2, 3), (6, 7, 8), (1, 5, 30), (30, 5, 1)]:
+        first, a, b = drawn(dtype, rows, columns), drawn(dtype, rows, terms), drawn(dtype, terms, columns)
+        for of_total, of_a, of_b in orders:
+            total = of_total(first.copy())
+            add(total, of_a(a), of_b(b))
+            np.testing.assert_allclose(total, first + a @ b, rtol=close, atol=close)
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (2, 5), (1, 4)])
+def test_shapes_to_which_products_do_not_fit(shape):
+    a, b = np.ones((2, 9)), np.ones((9, 4))
+    with pytest.raises(ValueError, match="do not fit"):
+        add_product(np.zeros(shape), a, b)
+    with pytest.raises(ValueError, match="do not fit"):
+        add_product(np.zeros((2, 4)), a, b[1:])
 
 
 @pytest.mark.parametrize("product", [matrix_product, matrix_vector_product])
@@ -72,3 +109,34 @@ def test_what_is_infinite_stays_out_where_nothing_depends_on_it():
     da, db = gradient(f)(a, b)
     assert da.tolist() == [[0.0, 0.0], [1.0, 0.5]]
     assert db.tolist() == [[2.0], [3.0]]
+
+
+def test_adjoints_of_factors_in_any_layout_are_added_in_place():
+    """Of a matrix that is used twice, whose second contribution is added, and of views of one."""
+    rng = np.random.default_rng(3)
+    w, x = rng.normal(size=(12, 12)), rng.normal(size=(12, 9))
+
+    def f(w, x):
+        return np.sum(np.sin(w @ x) + np.cos(w.T @ x[:, :9]) * np.exp(0.1 * (w[:, ::2] @ x[::2])))
+
+    check_derivatives(f, w, x)
+    assert "add_product(total, a.T, dy)" in gradient(f).source(w, x)
+
+
+def test_complex_adjoints_are_added_in_place():
+    def f(w, x):
+        z = w @ x @ w
+        return np.sum(z.real**2) + np.sum(z.imag)
+
+    check_derivatives(f, drawn("D", 7, 7), drawn("D", 7, 7))
+
+
+def test_no_array_is_made_for_a_product_that_is_added():
+    def f(w, x):
+        for _ in range(3):
+            x = w @ x * 0.1
+        return np.sum(x)
+
+    n = 40
+    made = gradient(f).plan(np.ones((n, n)), np.ones((n, 1)))
+    assert [each.bytes for each in made.allocations].count(8 * n * n) == 1  # the gradient itself

@@ -129,6 +129,9 @@ _LATER = {
     "populate_array": "numba.np.arrayobj",
     "store_item": "numba.np.arrayobj",
     "threading_layer": "numba.np.ufunc.parallel",
+    "check_blas_return": "numba.np.linalg",
+    "ensure_blas": "numba.np.linalg",
+    "get_blas_kind": "numba.np.linalg",
 }
 
 

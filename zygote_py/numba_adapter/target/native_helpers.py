@@ -1,4 +1,5 @@
-"""Helpers of emitted modules in LLVM's terms, which compile in no time: `ops.span_of`, `ops.overlap`.
+"""Helpers of emitted modules in LLVM's terms, which compile in no time: `ops.span_of`, `ops.overlap`; and one that
+calls BLAS in a way that Numba has no words for: `ops.add_large_product`.
 
 An emitted module contains the text of its helpers. Where that is the text of one of these, the function here takes its
 place when the module is compiled.
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import llvmlite.ir as llvm
 from numba import types
 from numba.extending import intrinsic
 
@@ -60,7 +62,61 @@ def _overlap(context: Any, spans: Any, count: Any) -> Any:
     return (signature(types.boolean, spans, types.int64), lowered) if is_known else None
 
 
-_NATIVE: dict[Any, Any] = {ops.span_of: _span_of, ops.overlap: _overlap, **lanes.NATIVE, **in_threads.NATIVE}
+@intrinsic
+def _add_large_product(context: Any, total: Any, a: Any, b: Any) -> Any:
+    def lowered(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        kinds = (total, a, b)
+        if {each.dtype for each in kinds} != {total.dtype} or any(each.layout == "A" for each in kinds):
+            return context.compile_internal(builder, ops.add_large_product, sig, args)
+        internals.ensure_blas()
+        _gemm(context, builder, kinds, args)
+        return context.get_dummy_value()
+
+    are_matrices = all(isinstance(each, types.Array) and each.ndim == 2 for each in (total, a, b))
+    return (signature(types.none, total, a, b), lowered) if are_matrices else None
+
+
+def _gemm(context: Any, builder: Any, kinds: Any, args: Any) -> None:
+    """Call BLAS to add the product of two contiguous matrices to a third, `total = 1 total + 1 a @ b`.
+
+    BLAS counts along columns: a total in the order of C is the transpose of one in the order of Fortran, to which the
+    product of the transposed factors is added, the second one first.
+    """
+    total, a, b = (internals.make_array(kind)(context, builder, arg) for kind, arg in zip(kinds, args, strict=True))
+    word, byte, pointer = context.get_value_type(types.intp), llvm.IntType(8), cgutils.voidptr_t
+    one = builder.bitcast(
+        cgutils.alloca_once_value(builder, context.get_constant_generic(builder, kinds[0].dtype, 1)), pointer
+    )
+
+    def given(kind: Any, array: Any) -> tuple[Any, Any, Any]:
+        """Return whether a matrix is transposed for BLAS, its data, and how far apart its columns are there."""
+        shape = cgutils.unpack_tuple(builder, array.shape, 2)
+        is_transposed = byte(ord("n" if kind.layout == kinds[0].layout else "t"))
+        return is_transposed, builder.bitcast(array.data, pointer), shape[1 if kind.layout == "C" else 0]
+
+    factors, (rows, columns) = [(kinds[1], a), (kinds[2], b)], cgutils.unpack_tuple(builder, total.shape, 2)
+    terms = builder.extract_value(a.shape, 1)
+    if kinds[0].layout == "C":
+        factors, rows, columns = factors[::-1], columns, rows
+    (first, first_data, first_step), (second, second_data, second_step) = (given(*each) for each in factors)
+    _, data, step = given(kinds[0], total)
+    form = llvm.FunctionType(
+        llvm.IntType(32),
+        [byte, byte, byte, word, word, word, pointer, pointer, word, pointer, word, pointer, pointer, word],
+    )
+    gemm = cgutils.get_or_insert_function(builder.module, form, "numba_xxgemm")
+    letter = byte(ord(internals.get_blas_kind(kinds[0].dtype)))
+    sizes = (rows, columns, terms, one, first_data, first_step, second_data, second_step, one, data, step)
+    internals.check_blas_return(context, builder, builder.call(gemm, (letter, first, second, *sizes)))
+
+
+_NATIVE: dict[Any, Any] = {
+    ops.span_of: _span_of,
+    ops.overlap: _overlap,
+    ops.add_large_product: _add_large_product,
+    **lanes.NATIVE,
+    **in_threads.NATIVE,
+}
 
 
 def native(function: Callable[..., object]) -> Any:
