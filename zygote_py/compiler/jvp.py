@@ -250,7 +250,7 @@ def work_on_copies(function: Function, count: int) -> None:
     checked = {check: check.args for check in refuse_shared_arguments(function)}
     memory = Memory(function)
     written = [
-        leaf for leaf in reachable(params, parts) if isinstance(leaf.type, types.Array) and memory.writers_to(leaf)
+        leaf for leaf in reachable(params, parts) if isinstance(leaf.type, types.Array) and memory.is_written(leaf)
     ]
     copies = {leaf: Instr(np.copy, (leaf,), copied_type(leaf.type), leaf.hint, leaf.loc) for leaf in written}
     replace_uses(function, copies)

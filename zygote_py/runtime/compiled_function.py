@@ -40,7 +40,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class DerivativeFunction(Inspected, Generic[P, R]):
+class DerivativeFunction(Inspected, numba_adapter.DirectCalls, Generic[P, R]):
     """A derivative of a function of numbers and arrays, compiled for each signature that it is called with.
 
     Its arguments and its result are documented with the function that makes it: `gradient`, `jacobian`, `hessian`, ...
@@ -56,7 +56,7 @@ class DerivativeFunction(Inspected, Generic[P, R]):
         objects with `__call__` and functions that are not written in Python.
     form : Form
         The kind of derivative, with its options.
-    held : int
+    captured_count : int
         The number of leading parameters that are captured variables; they get a gradient only if they are named.
 
     Examples
@@ -129,6 +129,8 @@ class DerivativeFunction(Inspected, Generic[P, R]):
                 self._readers, self._values = (self._is_as_bound, *self._readers), (True, *self._values)
             count = len(self._request.signature.parameters)
             self._quick = self._finished(passing(now, count) if now.hidden else now.dispatcher, count, now)
+        self.directly(None, self._root)
+        self._may_be_direct = self._quick is not None and not self._readers
 
     def _finished(self, function: Callable[..., Any], count: int, now: Generation) -> Callable[..., Any]:
         """Return the function that calls from Python run, given the compiled function of `count` arguments."""
@@ -152,17 +154,37 @@ class DerivativeFunction(Inspected, Generic[P, R]):
             if self._readers and not are_unchanged(self._readers, self._values):
                 return self._call(args, kwargs)  # type: ignore[no-any-return]
             try:
-                return quick(*args)  # type: ignore[no-any-return]
+                result: R = quick(*args)
+                if self._may_be_direct:  # a derivative that is called a second time
+                    self._may_be_direct = False
+                    self.directly(quick if _is_made_direct() else None, self._root)
+                return result
             except Exception as error:
-                # Functions are wrapped first; and a function that has changed may have other parameters.
-                again = isinstance(error, Outdated | Fewer) or self._is_outdated()
-                if again or any(map(numba_adapter.holds_functions, args)):
+                if self._is_to_be_called_otherwise(args, error):
                     return self._call(args, kwargs)  # type: ignore[no-any-return]
-                self._diagnose(args, kwargs, error)
                 raise
         except Exception as error:
             if is_of_the_user(error):
                 raise shortened(error) from None
+            raise
+
+    def _is_to_be_called_otherwise(self, args: tuple[Any, ...], error: Exception) -> bool:
+        """Return whether an error of the quick way does not count; raise another one if the arguments are its cause."""
+        # Functions are wrapped first; and a function that has changed may have other parameters.
+        if isinstance(error, Outdated | Fewer) or self._is_outdated() or any(map(numba_adapter.holds_functions, args)):
+            return True
+        self._diagnose(args, {}, error)
+        return False
+
+    def failed(self, args: tuple[Any, ...], error: BaseException) -> Any:
+        """Return the derivative nevertheless, or raise what is to be raised, after an error of a direct call."""
+        try:
+            if isinstance(error, Exception) and self._is_to_be_called_otherwise(args, error):
+                return self._call(args, {})
+            raise error
+        except Exception as final:
+            if is_of_the_user(final):
+                raise shortened(final) from None
             raise
 
     def __repr__(self) -> str:
@@ -465,6 +487,12 @@ def stub_of(request: Request, hidden: Iterable[Capture]) -> Callable[..., object
 def kept_derivative(f: Callable[..., Any], form: Form, captured_count: int) -> DerivativeFunction[..., Any]:
     """Return a derivative that compiled code calls, kept for good since Numba refers to it weakly."""
     return DerivativeFunction(f, form, captured_count)
+
+
+@functools.cache
+def _is_made_direct() -> bool:
+    """Let calls from Python do without `__call__`, from the first derivative on. Return whether that is possible."""
+    return numba_adapter.make_direct(DerivativeFunction)
 
 
 numba_adapter.register_as_dispatcher(DerivativeFunction, DerivativeFunction._entry_dispatcher)

@@ -1,0 +1,198 @@
+"""Calls from Python that go to the compiled function without the method `__call__`, and when they do not."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+import traceback
+
+import numba
+import numpy as np
+import pytest
+
+from zygote_py import gradient
+from zygote_py.numba_adapter import DirectCalls, make_direct
+
+pytestmark = pytest.mark.compiled
+
+
+def square(x):
+    if x < 0.0:
+        raise ValueError("negative")
+    return x * x
+
+
+def called_often(f=square, *args):
+    df = gradient(f)
+    for _ in range(3):
+        df(*args or (1.5,))
+    return df
+
+
+def frames_of(function):
+    """Return the names of the Python functions that a call goes through."""
+    names = []
+    sys.setprofile(lambda frame, event, _: names.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return names[1:]
+
+
+def test_there_are_no_frames_between():
+    df = called_often()
+    assert "__call__" not in frames_of(lambda: df(2.0))
+    assert df(2.0) == 4.0
+    assert "__call__" in frames_of(lambda: df(x=2.0))
+    assert df(x=2.0) == 4.0
+
+
+def test_other_types_are_compiled_for():
+    df = called_often()
+    assert df(np.float32(3.0)) == 6.0
+    assert df(3) == 6.0
+
+
+def test_errors_are_those_of_the_function():
+    df = called_often()
+    for _ in range(3):
+        with pytest.raises(ValueError, match=r"^negative$") as raised:
+            df(-1.0)
+        assert raised.value.__cause__ is None
+        assert "square_gradient" in "".join(traceback.format_exception(raised.value))
+    assert df(2.0) == 4.0
+
+
+def test_errors_in_the_use_are_explained():
+    df = called_often()
+    with pytest.raises(TypeError, match=r"square\(\) takes 1 positional argument but 2 were given"):
+        df(1.0, 2.0)
+    with pytest.raises(Exception, match="Numba has no"):
+        df("text")
+    assert df(2.0) == 4.0
+
+
+def test_a_function_that_writes_runs_once():
+    def f(x):
+        x[0] += 1.0
+        if x[0] > 5.0:
+            raise ValueError("too large")
+        return x[0] * x[0]
+
+    x = np.array([0.0])
+    df = called_often(f, x)
+    assert x[0] == 3.0
+    x[0] = 5.0
+    with pytest.raises(ValueError, match="too large"):
+        df(x)
+    assert x[0] == 6.0
+
+
+def test_a_function_that_is_changed_in_place():
+    def f(x):
+        return x * x
+
+    def other(x):
+        return x * x * x
+
+    df = called_often(f)
+    f.__code__ = other.__code__
+    assert df(2.0) == 12.0
+    assert "__call__" in frames_of(lambda: df(2.0))
+    assert df(2.0) == 12.0
+    assert "__call__" not in frames_of(lambda: df(2.0))
+
+
+factor = 2.0
+
+
+def scaled(x):
+    return factor * x * x
+
+
+def test_captured_values_are_looked_at(monkeypatch):
+    df = called_often(scaled)
+    assert df(1.0) == 4.0
+    monkeypatch.setitem(globals(), "factor", 3.0)
+    assert df(1.0) == 6.0
+
+
+def test_nothing_is_leaked():
+    df = called_often()
+    gc.collect()
+    before = sys.getrefcount(df), sys.getrefcount(df._called), sys.getrefcount(None)
+    for _ in range(1000):
+        df(1.5)
+        with pytest.raises(ValueError, match="negative"):
+            df(-1.0)
+    gc.collect()
+    after = sys.getrefcount(df), sys.getrefcount(df._called), sys.getrefcount(None)
+    assert max(abs(a - b) for a, b in zip(after, before, strict=True)) < 200
+
+
+def test_threads():
+    df, found = called_often(), []
+    threads = [threading.Thread(target=lambda: found.extend(df(float(n)) for n in range(500))) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert sorted(found) == sorted([2.0 * n for n in range(500)] * 4)
+
+
+def test_a_derivative_that_is_made_anew_during_a_call():
+    made = []
+
+    @numba.njit
+    def f(x):
+        with numba.objmode():
+            made[0].rules_have_changed()
+        return x * x
+
+    class Called(DirectCalls):
+        def __call__(self, *args, **kwargs):
+            return "by the method"
+
+        def failed(self, args, error):
+            return args, error
+
+    assert make_direct(Called)
+    called = Called()
+    assert called() == "by the method"
+
+    def replaced(n):
+        called.directly(None, f.py_func)
+        return n
+
+    called.directly(replaced, f.py_func)
+    assert called(3) == 3
+    assert called(3) == "by the method"
+    error = KeyError("k")
+
+    def failing(n):
+        raise error
+
+    called.directly(failing, f.py_func)
+    assert called(4) == ((4,), error)
+    assert called(4, n=1) == "by the method"
+    called.directly(failing, print)  # which has no code to look at
+    assert called(5) == "by the method"
+
+
+def test_interrupts_are_not_caught():
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    df = called_often()
+    df.directly(interrupted, square)
+    with pytest.raises(KeyboardInterrupt):
+        df(1.0)
+
+
+def test_types_that_are_not_as_expected_keep_their_method():
+    class Callable(DirectCalls):
+        __call__ = print
+
+    assert not make_direct(Callable)
