@@ -120,16 +120,19 @@ def test_captured_values_are_looked_at(monkeypatch):
 
 
 def test_nothing_is_leaked():
-    df = called_often()
-    gc.collect()
-    before = sys.getrefcount(df), sys.getrefcount(df._called), sys.getrefcount(None)
+    df, good, bad = called_often(), float("1.5"), float("-1.5")
+
+    def counted():
+        gc.collect()
+        errors = sum(type(each) is ValueError for each in gc.get_objects())
+        return [errors, *map(sys.getrefcount, (df, df._called, good, bad, "failed"))]
+
+    before = counted()
     for _ in range(1000):
-        df(1.5)
+        df(good)
         with pytest.raises(ValueError, match="negative"):
-            df(-1.0)
-    gc.collect()
-    after = sys.getrefcount(df), sys.getrefcount(df._called), sys.getrefcount(None)
-    assert max(abs(a - b) for a, b in zip(after, before, strict=True)) < 200
+            df(bad)
+    assert max(abs(a - b) for a, b in zip(counted(), before, strict=True)) < 20
 
 
 def test_threads():

@@ -38,7 +38,7 @@ class DirectCalls:
     _seen: CodeType | None
 
     def directly(self, called: Any, function: Any) -> None:
-        """Let calls go to a function as long as the Python function behind it is unchanged; or no longer, if None."""
+        """Let calls go to a function as long as a Python function has the code it has now; or no longer, if None."""
         self._called = None
         is_plain = type(function) is FunctionType
         self._function, self._seen = (function, function.__code__) if is_plain else (None, None)
