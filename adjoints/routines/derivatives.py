@@ -28,7 +28,7 @@ from zygote_py.adjoints.analysis import (
 )
 from zygote_py.adjoints.reverse.adjoint import Prepared, make_adjoint
 from zygote_py.adjoints.reverse.calls import Call, Case, Derivation, Derivative, Source, name_apart
-from zygote_py.adjoints.reverse.first_contributions import assign_first_contributions
+from zygote_py.adjoints.reverse.finished.first_contributions import assign_first_contributions
 from zygote_py.adjoints.reverse.joint import join_halves
 from zygote_py.adjoints.reverse.shadows import add_shadows
 from zygote_py.adjoints.reverse.snapshots import keep_contents

@@ -41,6 +41,7 @@ OPTIONAL = (
     "lanes",  # several iterations at a time
     "late-shadows",  # of arrays handed from round to round, made by the reverse sweep
     "predicted-guards",  # branches in recurrences
+    "returned-copies",  # the array itself is returned
     "rewinding",  # values are put back where they were overwritten
     "shared-fields",  # values of which a run computes one
     "sums-in-any-order",  # of the adjoint

@@ -100,6 +100,7 @@ PROGRAMS = {
     "immediate-reversal": (stored, X),
     "lanes": (rows, X, SQUARES),
     "late-shadows": (smoothed, W, 3),
+    "returned-copies": (swinging, X, X, 3),
     "rewinding": (swinging, X, X, 3),
     "shared-fields": (called_often(FUNCTIONS["two"]), 0.7, 1.3, 1),
     "sums-in-any-order": (sums, X, X[1:].copy()),

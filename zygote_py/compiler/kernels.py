@@ -32,8 +32,8 @@ from zygote_py.adjoints.device.records import Record, place_records
 from zygote_py.adjoints.device.reduction import give_parts
 from zygote_py.adjoints.device.vocabulary import use_device_operations
 from zygote_py.base import Capture
-from zygote_py.compiler.pipeline import finish, lower_of
-from zygote_py.compiler.prepare import lowered_primal
+from zygote_py.compiler.pipeline import lower_of
+from zygote_py.compiler.prepare import finish, lowered_primal
 from zygote_py.compiler.request import make_request
 from zygote_py.emit import CUDA, KERNEL, Emitted, emit
 from zygote_py.frontend import LoweredFunction

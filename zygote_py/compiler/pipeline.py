@@ -18,10 +18,7 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.adjoints import join, join_halves, refuse
 from zygote_py.adjoints.analysis import Activity, carries_adjoint, is_array, reachable
-from zygote_py.adjoints.reverse.elements import keep_elements_in_variables
-from zygote_py.adjoints.reverse.first_contributions import assign_first_contributions
 from zygote_py.adjoints.routines import Derivatives, make_repeatable
-from zygote_py.adjoints.rules.arrays.accumulated import accumulate_products
 from zygote_py.adjoints.rules.arrays.gathered import gather_products
 from zygote_py.base import Capture, Names, TypedFunction, captured_type, stage
 from zygote_py.compiler.border import (
@@ -49,6 +46,7 @@ from zygote_py.compiler.prepare import (
     check_result,
     checked_arguments,
     copied,
+    finish,
     lowered_primal,
     result_of,
     split_auxiliary,
@@ -81,13 +79,10 @@ from zygote_py.ir import (
     items_of,
     make_canonical,
     ops,
-    passes,
     replace_uses,
     routines_of,
     uses,
-    write_out_guards,
 )
-from zygote_py.ir.arrays.product_checks import drop_product_checks
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.text.printer import text
 from zygote_py.numba_adapter import DerivedCall
@@ -367,25 +362,6 @@ def _typed_checked(form: CheckedForm, call: DerivedCall) -> TypedFunction:
     _, _, lowered = lowered_primal(request, call.argument_types, lambda taken: lower_typed(call.typed(taken)))
     checked_arguments(lowered.function, tuple(range(len(lowered.function.params))))
     return typed_as_called(call, lowered.function, request.name, lowered)
-
-
-@stage("simplification")
-def finish(function: Function) -> Function:
-    """Prepare a function and its routines for emission, in place; afterwards they cannot be differentiated."""
-    for each in (*(routine.function for routine in routines_of(function)), function):
-        if write_out_guards(each):
-            passes.run(each, passes.CLEAN_UP)
-        passes.run(each, [passes.store_whole_tuples, passes.join_stacks])
-        assign_first_contributions(each)
-        accumulate_products(each)
-    for routine in routines_of(function):
-        if keep_elements_in_variables(routine.function):
-            passes.run(routine.function, passes.CLEAN_UP)
-    tidied = tidy(function, keep_elements_in_variables)
-    for each in (*(routine.function for routine in routines_of(tidied)), tidied):
-        if drop_product_checks(each):
-            passes.remove_dead_code(each)
-    return tidied
 
 
 def compile_pullback(

@@ -50,7 +50,11 @@ from zygote_py.adjoints import (
     written_after_return,
 )
 from zygote_py.adjoints.analysis import carries_adjoint, expose_leaves, hessian_bandwidth, is_float
+from zygote_py.adjoints.reverse.finished.elements import keep_elements_in_variables
+from zygote_py.adjoints.reverse.finished.first_contributions import assign_first_contributions
+from zygote_py.adjoints.reverse.finished.returned_copies import return_copied_arrays
 from zygote_py.adjoints.routines import check_steps, refuse_shared_arguments, routines_behind
+from zygote_py.adjoints.rules.arrays.accumulated import accumulate_products
 from zygote_py.base import TypedFunction, stage
 from zygote_py.compiler.free_variables import numbers_asked_for
 from zygote_py.compiler.request import Request, refuse_aux
@@ -83,8 +87,10 @@ from zygote_py.ir import (
     routines_of,
     shares_what_it_writes,
     split_stacks,
+    write_out_guards,
     write_out_whole_accumulations,
 )
+from zygote_py.ir.arrays.product_checks import drop_product_checks
 from zygote_py.numba_adapter import DerivedCall
 
 # Makes the IR of what is to be differentiated, for the types of its arguments.
@@ -455,3 +461,24 @@ def copied(b: Builder, value: Operand) -> Operand:
     if isinstance(kind, types.BaseTuple) and not isinstance(kind, types.Callable):
         return b.pack([copied(b, item) for item in b.items(value)], kind)
     return value
+
+
+@stage("simplification")
+def finish(function: Function) -> Function:
+    """Prepare a function and its routines for emission, in place; afterwards they cannot be differentiated."""
+    for each in (*(routine.function for routine in routines_of(function)), function):
+        if write_out_guards(each):
+            passes.run(each, passes.CLEAN_UP)
+        passes.run(each, [passes.store_whole_tuples, passes.join_stacks])
+        assign_first_contributions(each)
+        accumulate_products(each)
+    for routine in routines_of(function):
+        if keep_elements_in_variables(routine.function):
+            passes.run(routine.function, passes.CLEAN_UP)
+    tidied = tidy(function, keep_elements_in_variables)
+    for each in (*(routine.function for routine in routines_of(tidied)), tidied):
+        if drop_product_checks(each):
+            passes.remove_dead_code(each)
+        if return_copied_arrays(each):
+            passes.run(each, passes.CLEAN_UP)
+    return tidied

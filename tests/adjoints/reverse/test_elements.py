@@ -11,7 +11,7 @@ import pytest
 from tests.checking.slopes import differences
 from tests.ir.transform import read, shown
 from zygote_py import gradient, hessian, jacobian, pullback
-from zygote_py.adjoints.reverse.elements import keep_elements_in_variables
+from zygote_py.adjoints.reverse.finished.elements import keep_elements_in_variables
 from zygote_py.ir import verify
 
 pytestmark = pytest.mark.interpreted

@@ -1,0 +1,1 @@
+"""Transformations of a joint function that is not differentiated any more."""
