@@ -35,6 +35,7 @@ OPTIONAL = (
     "accumulated-products",  # dw += np.outer(a, b) without an array for the product
     "elements-in-variables",  # an element that a loop adds to again and again
     "extremes",  # m = max(m, x[i]) keeps one index
+    "flat-loops",  # over the elements of matrices, one in the place of two
     "first-contributions",  # assigned, not added to zeros
     "gathered-products",  # the products of a loop as one product of matrices
     "immediate-reversal",  # of loops whose rounds only add to sums, as they run

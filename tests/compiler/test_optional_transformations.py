@@ -53,6 +53,13 @@ def smoothed(u, steps):
     return np.sum(u)
 
 
+def smoothed_in_place(x, v, steps):
+    x = x.copy()
+    for _ in range(steps):
+        x += 0.5 * v
+    return np.sum(x * x)
+
+
 def swinging(x, v, steps):
     x, v = x.copy(), v.copy()
     for _ in range(steps):
@@ -96,6 +103,7 @@ PROGRAMS = {
     "elements-in-variables": (sums, X, X[1:].copy()),
     "extremes": (largest, X),
     "first-contributions": (layers, W, W, INPUTS.T.copy()),
+    "flat-loops": (smoothed_in_place, W, INPUTS[:3].copy(), 2),
     "gathered-products": (network, W, INPUTS),
     "immediate-reversal": (stored, X),
     "lanes": (rows, X, SQUARES),

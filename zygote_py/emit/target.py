@@ -16,6 +16,7 @@ from zygote_py.emit.source import function_text
 from zygote_py.emit.syntax.names import Module
 from zygote_py.emit.syntax.standalone import Emitted
 from zygote_py.ir import Function, InternalError, is_identifier, routines_of
+from zygote_py.ir.arrays.measures.flat_loops import flatten_loops
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops.helpers import HELPERS
 from zygote_py.ir.passes.lanes.iterations import iterations_in_lanes
@@ -164,6 +165,7 @@ def emit_and_widen(
     for each in functions:
         if not each.options.get("boundscheck"):
             done = iterations_in_lanes(each) or done
+            done = flatten_loops(each) or done
             done = reorder_sums(each) or done
     if not done:
         return emitted

@@ -1,1 +1,1 @@
-"""How much: lengths and numbers that follow from the parameters, memory that is allocated, elements reached."""
+"""Lengths, elements and memory of arrays: what is known of them, and loops that it makes one."""
