@@ -43,6 +43,7 @@ OPTIONAL = (
     "late-shadows",  # of arrays handed from round to round, made by the reverse sweep
     "predicted-guards",  # branches in recurrences
     "returned-copies",  # the array itself is returned
+    "reused-records",  # the gradient is stored where the record was
     "rewinding",  # values are put back where they were overwritten
     "shared-fields",  # values of which a run computes one
     "sums-in-any-order",  # of the adjoint

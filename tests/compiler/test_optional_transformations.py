@@ -60,6 +60,13 @@ def smoothed_in_place(x, v, steps):
     return np.sum(x * x)
 
 
+def log_of_sum(x):
+    s = 0.0
+    for i in range(len(x)):
+        s += math.exp(x[i])
+    return math.log(s)
+
+
 def swinging(x, v, steps):
     x, v = x.copy(), v.copy()
     for _ in range(steps):
@@ -109,6 +116,7 @@ PROGRAMS = {
     "lanes": (rows, X, SQUARES),
     "late-shadows": (smoothed, W, 3),
     "returned-copies": (swinging, X, X, 3),
+    "reused-records": (log_of_sum, X),
     "rewinding": (swinging, X, X, 3),
     "shared-fields": (called_often(FUNCTIONS["two"]), 0.7, 1.3, 1),
     "sums-in-any-order": (sums, X, X[1:].copy()),

@@ -53,6 +53,7 @@ from zygote_py.adjoints.analysis import carries_adjoint, expose_leaves, hessian_
 from zygote_py.adjoints.reverse.finished.elements import keep_elements_in_variables
 from zygote_py.adjoints.reverse.finished.first_contributions import assign_first_contributions
 from zygote_py.adjoints.reverse.finished.returned_copies import return_copied_arrays
+from zygote_py.adjoints.reverse.finished.reused_records import reuse_records
 from zygote_py.adjoints.routines import check_steps, refuse_shared_arguments, routines_behind
 from zygote_py.adjoints.rules.arrays.accumulated import accumulate_products
 from zygote_py.base import TypedFunction, stage
@@ -481,4 +482,5 @@ def finish(function: Function) -> Function:
             passes.remove_dead_code(each)
         if return_copied_arrays(each):
             passes.run(each, passes.CLEAN_UP)
+        reuse_records(each)
     return tidied
