@@ -172,7 +172,7 @@ def compile_gradient(
     made, hidden = derivative_of(request, argument_types, hidden)
     defaults = {} if hidden else request.defaults  # captured values follow the parameters
     notes = [f"{FLAT}: {name} (see docs/implicit.md)" for name in made.flat]
-    emitted = emit_and_widen(gather_products(made.joint), request.name, request.options, defaults, notes)
+    emitted = emit_and_widen(made.joint, request.name, request.options, defaults, notes)
     if form is None:
         return Compiled(made.lowered, made.activity, made.adjoint, emitted), hidden
 
@@ -193,7 +193,8 @@ def derivative_of(
 ) -> tuple[JointResult, tuple[Capture, ...]]:
     """Return the function that is to be emitted for one signature, and its captured variables; see above.
 
-    `lower` lowers what is differentiated, if not `lower_of(request)`. Without `in_lanes`, no value is several numbers.
+    `lower` lowers what is differentiated, if not `lower_of(request)`. Without `in_lanes`, no value is several numbers,
+    and no vectors are kept for products.
     """
     form = request.form
     if form is None:
@@ -207,6 +208,8 @@ def derivative_of(
     if not in_lanes:
         write_in_numbers(made.joint)
     finish(made.joint)
+    if in_lanes:
+        gather_products(made.joint)
     return made, hidden
 
 

@@ -54,7 +54,7 @@ class _Reuse:
         self._shapes = Shapes()
 
     def run(self, made: list[Instr]) -> bool:
-        """Give arrays the memory of others; each is given or taken once."""
+        """Store arrays where others were; each is stored anew, or makes room, once."""
         outside = [each for each in made if self._nest.innermost(self._home[each]) is None]
         taken: set[Value] = set()
         for array in outside:

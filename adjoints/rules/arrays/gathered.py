@@ -1,6 +1,6 @@
 """Products of vectors that a loop adds to a matrix: their factors are kept, and multiplied for many rounds at once.
 
-    for t in range(n):                          a_rows, b_rows = rows_of(dw, 0, n), rows_of(dw, 1, n)
+    for t in range(n):                          a_rows, b_rows = np.empty((k, h)), np.empty((k, w))
         ...                                     for t in range(n):
         add_matvec_left(dw, h, da)      ->          ...
                                                     count = gather(dw, a_rows, b_rows, count, da, h)
@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from numba import types
 
 from zygote_py.adjoints.rules.arrays.accumulated import add_matvec_left, add_vecmat_right
@@ -40,7 +39,6 @@ from zygote_py.ir import (
     bases,
     counted,
     definitions,
-    fresh_helper,
     has_memory,
     helper,
     is_left_out,
@@ -59,16 +57,16 @@ _COUNT = types.int64
 _FACTORS: dict[ops.Op, tuple[int, int]] = {add_matvec_left: (2, 1), add_vecmat_right: (1, 2)}
 
 
-@fresh_helper
-def rows_of(total: Array, axis: int, rounds: int) -> Array:
-    """Make an array for vectors as long as an axis of a matrix, with no rows where these are not to be gathered."""
+@helper
+def gathered_rows(rows: int, columns: int, rounds: int) -> int:
+    """Return how many vectors are kept for a matrix of so many rows and columns: none if that does not pay."""
     most = 0
-    if total.size >= 2048:
-        most = total.size // (total.shape[0] + total.shape[1])  # together no larger than the matrix
+    if rows * columns >= 2048:
+        most = rows * columns // (rows + columns)  # together no larger than the matrix
     count = min(rounds, most, 64)
     if most < 16 or count < 4:
         count = 0
-    return np.empty((count, total.shape[axis]), total.dtype)
+    return count
 
 
 def gather(total: Array, columns: Array, rows: Array, count: int, a: Array, b: Array) -> int:
@@ -166,10 +164,12 @@ def _gather(function: Function, instr: Instr, block: Block, loop: Loop) -> None:
     count = counted(loop, function)
     if count is not None and abs(count.step) == 1 and count.start.type == count.bound.type == _COUNT:
         rounds = rounds_by_one(b, count)
+    lengths = [b.call(ops.dim, total, Const(axis, _COUNT), type=_COUNT, hint="n") for axis in range(2)]
+    most = b.call(gathered_rows, *lengths, rounds, type=_COUNT, hint="n")
     several = _array_of(kind.dtype, 2, "C")
     columns, rows = (
-        b.call(rows_of, total, Const(axis, _COUNT), rounds, type=several, hint=hint)
-        for axis, hint in enumerate(("columns", "rows"))
+        b.call(ops.record, most, length, type=several, hint=hint)
+        for length, hint in zip(lengths, ("columns", "rows"), strict=True)
     )
     phi = Phi(_COUNT, "count", instr.loc)
     made = Instr(gather, (total, columns, rows, phi, column, row), _COUNT, "count", instr.loc, origin=instr.origin)

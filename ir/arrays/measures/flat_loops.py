@@ -7,8 +7,8 @@
                                                     ...                     as before
 
 A loop over three columns costs more than its rounds: LLVM asks whether to make vectors of it, and makes none. As one
-loop it has them. An index beyond the first row is that of an element in another one, since rows lie one after another
-and nobody checks it: this is for compilers only, of functions whose indices are not checked.
+loop it has them. An index beyond the first row is that of an element in another one, since rows lie one after another:
+this is for a compiler only that does not check indices.
 
 It is done for matrices in the order of C, of which both loops visit all elements, upwards or downwards; elements are
 then accessed in the same order as before, so that it makes no difference what shares memory. And only within another

@@ -22,6 +22,7 @@ from zygote_py.ir.analysis.loops import Loop, counted
 from zygote_py.ir.arrays.shapes import Length, Shapes
 from zygote_py.ir.core import Const, Function, Instr, Operand, Param, Phi, Value
 from zygote_py.ir.lazy_dataclass import dataclass
+from zygote_py.ir.ops.helpers import is_helper
 
 Known = Mapping[Param, "int | tuple[int, ...]"]
 
@@ -285,7 +286,8 @@ class Sizes:
             return None
         amounts = [self.of(arg) for arg in args]
         text = f"{ops.name_of(operand.op)}({', '.join(each.text for each in amounts)})"
-        plain: Any = operand.op if operand.op in (max, min, operator.floordiv, operator.mod) else None
+        is_plain = operand.op in (max, min, operator.floordiv, operator.mod) or is_helper(operand.op)
+        plain: Any = operand.op if is_plain else None
         if plain is None or not all(each.is_exact for each in amounts):
             if operand.op is max and len(args) == 2 and args[1] == Const(0, args[1].type):
                 return amounts[0]
