@@ -11,6 +11,7 @@ from benchmarks.cases import CASES
 from benchmarks.instructions import counts, is_installed, kept
 
 SLACK = 0.03  # libraries of mathematical functions differ a little between systems
+SLACK_OF_LISTS = 0.2  # which grow in place, or not
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason="Valgrind is not installed")
 
@@ -20,5 +21,6 @@ pytestmark = pytest.mark.skipif(not is_installed(), reason="Valgrind is not inst
 )
 def test_gradients_execute_no_more_instructions(name):
     before, now = kept()[name], counts(name, False)
-    assert now["hand-written"] == pytest.approx(before["hand-written"], rel=SLACK)  # else something else has changed
-    assert now["gradient"] <= before["gradient"] * (1.0 + SLACK)
+    slack = SLACK_OF_LISTS if name == "stack" else SLACK
+    assert now["primal"] == pytest.approx(before["primal"], rel=slack)  # else something else has changed
+    assert now["gradient"] <= before["gradient"] * (1.0 + slack)
