@@ -151,6 +151,8 @@ class Memory:
         def may_be(base: Operand, writer: Instr) -> bool:
             if base is given or not isinstance(base, Param | Instr):
                 return True
+            if isinstance(base, Param) and isinstance(base.type, types.BaseTuple):
+                return True
             if not isinstance(base, Instr) or is_fresh(base):
                 return False
             return base.op is not ops.stack or ops.of(writer.op).role not in (Role.STORE, Role.APPEND, Role.POP)

@@ -6,6 +6,8 @@ import gc
 import sys
 import threading
 import traceback
+import weakref
+from contextlib import suppress
 
 import numba
 import numpy as np
@@ -166,10 +168,10 @@ def test_a_derivative_that_is_made_anew_during_a_call():
     assert called() == "by the method"
 
     def replaced(n):
-        called.directly(None, f.py_func)
+        called.directly(None, None, None)
         return n
 
-    called.directly(replaced, f.py_func)
+    called.directly(replaced, f.py_func, f.py_func.__code__)
     assert called(3) == 3
     assert called(3) == "by the method"
     error = KeyError("k")
@@ -177,10 +179,10 @@ def test_a_derivative_that_is_made_anew_during_a_call():
     def failing(n):
         raise error
 
-    called.directly(failing, f.py_func)
+    called.directly(failing, f.py_func, f.py_func.__code__)
     assert called(4) == ((4,), error)
     assert called(4, n=1) == "by the method"
-    called.directly(failing, print)  # which has no code to look at
+    called.directly(failing, print, None)  # which has no code to look at
     assert called(5) == "by the method"
 
 
@@ -189,7 +191,7 @@ def test_interrupts_are_not_caught():
         raise KeyboardInterrupt
 
     df = called_often()
-    df.directly(interrupted, square)
+    df.directly(interrupted, square, square.__code__)
     with pytest.raises(KeyboardInterrupt):
         df(1.0)
 
@@ -199,3 +201,64 @@ def test_types_that_are_not_as_expected_keep_their_method():
         __call__ = print
 
     assert not make_direct(Callable)
+
+
+def test_a_function_that_is_changed_during_the_call_that_makes_it_direct():
+    def f(x):
+        return x * x
+
+    def other(x):
+        return x * x * x
+
+    df = gradient(f)
+    assert df(2.0) == 4.0
+
+    def change(frame, event, _):
+        if event == "return" and frame.f_code.co_name == "f_gradient":
+            sys.setprofile(None)
+            f.__code__ = other.__code__
+
+    sys.setprofile(change)
+    try:
+        df(2.0)
+    finally:
+        sys.setprofile(None)
+    assert f.__code__ is other.__code__
+    assert df(2.0) == 12.0
+    assert df(2.0) == 12.0
+
+
+def test_arguments_are_free_after_an_error():
+    def f(x):
+        if x[0] < 0.0:
+            raise ValueError("negative")
+        return x[0] * x[0]
+
+    df = called_often(f, np.array([1.0]))
+    gc.disable()
+    try:
+        bad = np.array([-1.0])
+        left = weakref.ref(bad)
+        with suppress(ValueError):
+            df(bad)
+        del bad
+        assert left() is None
+    finally:
+        gc.enable()
+
+
+def test_an_error_has_its_own_context():
+    def failing(_):
+        try:
+            raise KeyError("inner")
+        except KeyError:
+            raise ValueError("outer")  # noqa: B904
+
+    df = called_often()
+    df.directly(failing, square, square.__code__)
+    try:
+        raise IndexError("handled by the caller")
+    except IndexError:
+        with pytest.raises(ValueError, match="outer") as raised:
+            df(1.0)
+    assert isinstance(raised.value.__context__, KeyError)

@@ -129,7 +129,7 @@ class DerivativeFunction(Inspected, numba_adapter.DirectCalls, Generic[P, R]):
                 self._readers, self._values = (self._is_as_bound, *self._readers), (True, *self._values)
             count = len(self._request.signature.parameters)
             self._quick = self._finished(passing(now, count) if now.hidden else now.dispatcher, count, now)
-        self.directly(None, self._root)
+        self.directly(None, None, None)
         self._may_be_direct = self._quick is not None and not self._readers
 
     def _finished(self, function: Callable[..., Any], count: int, now: Generation) -> Callable[..., Any]:
@@ -155,9 +155,8 @@ class DerivativeFunction(Inspected, numba_adapter.DirectCalls, Generic[P, R]):
                 return self._call(args, kwargs)  # type: ignore[no-any-return]
             try:
                 result: R = quick(*args)
-                if self._may_be_direct:  # a derivative that is called a second time
-                    self._may_be_direct = False
-                    self.directly(quick if _is_made_direct() else None, self._root)
+                if self._may_be_direct:
+                    self._make_direct(quick)
                 return result
             except Exception as error:
                 if self._is_to_be_called_otherwise(args, error):
@@ -167,6 +166,13 @@ class DerivativeFunction(Inspected, numba_adapter.DirectCalls, Generic[P, R]):
             if is_of_the_user(error):
                 raise shortened(error) from None
             raise
+
+    def _make_direct(self, quick: Any) -> None:
+        """Let calls go to a function that has been called a second time, unless it was replaced meanwhile."""
+        with numba_adapter.COMPILER_LOCK:
+            if self._may_be_direct and self._quick is quick:
+                self._may_be_direct = False
+                self.directly(quick if _is_made_direct() else None, self._root, self._code)
 
     def _is_to_be_called_otherwise(self, args: tuple[Any, ...], error: Exception) -> bool:
         """Return whether an error of the quick way does not count; raise another one if the arguments are its cause."""
@@ -178,14 +184,20 @@ class DerivativeFunction(Inspected, numba_adapter.DirectCalls, Generic[P, R]):
 
     def failed(self, args: tuple[Any, ...], error: BaseException) -> Any:
         """Return the derivative nevertheless, or raise what is to be raised, after an error of a direct call."""
+        context = error.__context__
         try:
             if isinstance(error, Exception) and self._is_to_be_called_otherwise(args, error):
                 return self._call(args, {})
-            raise error
+            try:
+                raise error
+            finally:
+                error.__context__ = context  # and not an exception that the caller handles
         except Exception as final:
             if is_of_the_user(final):
                 raise shortened(final) from None
             raise
+        finally:
+            del args, error, context  # which the traceback would keep alive
 
     def __repr__(self) -> str:
         aux = ", has_aux=True" if getattr(self.form, "has_aux", False) else ""

@@ -8,7 +8,7 @@
     return dx                                   return dx_1
 
 The other array is made by the function outside of its loops, of the same type and shape, nothing writes to it
-afterwards, and it is not returned by another name or kept in what is returned.
+afterwards, and it is not returned by another name or kept in what is returned. The copy is a result and nothing else.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from zygote_py.ir import (
     LoopNest,
     Memory,
     Operand,
+    Return,
     Use,
     Value,
     definitions,
@@ -79,7 +80,7 @@ class _Copies:
         root = self._memory.root(source)
         if root in self._returned or any(self._writes_to(root, later) for later in self._after(loop)):
             return False
-        if not all(self._is_after(use, loop) for use in self._used[copy] if use.user is not store):
+        if not all(self._is_result(use) for use in self._used[copy] if use.user is not store):
             return False
         self._returned.add(root)
         block.instrs.remove(store)
@@ -125,12 +126,13 @@ class _Copies:
             if isinstance(target, Value)
         )
 
-    def _is_after(self, use: Use, loop: Loop) -> bool:
-        """Return whether an array is used after the loop that fills it only, or for its lengths."""
-        if isinstance(use.user, Instr) and ops.of(use.user.op).role is ops.Role.LENGTH:
-            return True
-        ((_, after),) = loop.exits if len(loop.exits) == 1 else ((None, None),)
-        return after is not None and self._nest.tree.dominates(after, use.block)
+    def _is_result(self, use: Use) -> bool:
+        """Return whether an array is used as a result, or for its lengths."""
+        if isinstance(use.user, Instr):
+            if use.user.op is ops.pack:
+                return all(self._is_result(each) for each in self._used.get(use.user, ()))
+            return ops.of(use.user.op).role is ops.Role.LENGTH
+        return isinstance(use.user, Return)
 
 
 def _is_store_to(user: object, array: Operand) -> bool:

@@ -25,6 +25,7 @@ from numba import types
 
 from zygote_py.ir import ops
 from zygote_py.ir.analysis.dominators import reverse_postorder
+from zygote_py.ir.analysis.effects import effect
 from zygote_py.ir.analysis.loops import CountedLoop, Loop, LoopNest, counted, loop_nest
 from zygote_py.ir.arrays.shapes import Length, Shapes
 from zygote_py.ir.building.builder import Builder
@@ -38,6 +39,7 @@ from zygote_py.ir.walks import Use, uses
 
 _INDEX = types.int64
 _ZERO, _ONE = Const(0, _INDEX), Const(1, _INDEX)
+_OF_COUNTERS = (ops.select, ops.const, operator.add, operator.sub, operator.mul)
 _ACCESSES = (ops.getitem, ops.setitem, ops.initialize, ops.accumulate)
 
 
@@ -78,10 +80,14 @@ def _flat(function: Function, nest: LoopNest, outer: Loop, shapes: Shapes) -> _F
     rows, columns = _length(first), _length(second)
     if rows is None or columns is None or not _is_bare(outer, first) or not _is_bare(inner, second):
         return None
-    if isinstance(columns, Const):  # LLVM writes short loops out
+    if isinstance(columns, Const) or rows in outer.values or columns in outer.values:  # LLVM writes short loops out
         return None
     (before,) = (block for block in outer.header.successors if block in outer)
     (body,) = (block for block in inner.order if block is not inner.header)
+    (latch,) = outer.latches
+    goes_on = before.successors == (inner.header,) and inner.exits == [(inner.header, latch)]
+    if not goes_on or latch.instrs != [first.increment] or not all(map(_is_of_counters, before.instrs)):
+        return None
     accesses = _Accesses(outer, (first, second), (rows, columns), shapes)
     if not accesses.take([*before.instrs, *body.instrs]) or _is_used_outside(outer, uses(function)):
         return None
@@ -111,8 +117,13 @@ def _is_bare(loop: Loop, count: CountedLoop) -> bool:
     return is_counter and count.increment in latch.instrs and not others and not loop.raising_exits
 
 
+def _is_of_counters(instr: Instr) -> bool:
+    """Return whether an instruction before an inner loop computes an index or a bound, which may be computed once."""
+    return instr.op in _OF_COUNTERS and isinstance(instr.type, types.Integer)
+
+
 def _is_used_outside(loop: Loop, used: Mapping[Value, Sequence[Use]]) -> bool:
-    return any(use.at not in loop for value in loop.values for use in used.get(value, ()))
+    return any(use.block not in loop for value in loop.values for use in used.get(value, ()))
 
 
 class _Accesses:
@@ -128,7 +139,7 @@ class _Accesses:
         self.conditions: dict[Operand, None] = {}
 
     def take(self, instrs: Sequence[Instr]) -> bool:
-        """Return whether these instructions, all of the loops', do nothing else with the counters."""
+        """Return whether these instructions, of a round, do nothing else with the counters than access elements."""
         for instr in instrs:
             match instr:
                 case Instr(op=ops.select, args=(condition, Phi() as counter, zero)) if counter in self._axis:
@@ -148,7 +159,7 @@ class _Accesses:
                 return None
             self.conditions |= {self._chosen[each]: None for each in index if each in self._chosen}
             return instr.args[: len(instr.args) - 2]
-        return instr.args if ops.of(instr.op).effect is Effect.PURE and is_scalar(instr.type) else None
+        return instr.args if effect(instr) is Effect.PURE and is_scalar(instr.type) else None
 
     def _is_at_counters(self, array: Operand, index: Sequence[Operand]) -> bool:
         """Return whether an index is that of an element at both counters, of an array of that shape."""

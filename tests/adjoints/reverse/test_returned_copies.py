@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numba
 import numpy as np
 import pytest
 
@@ -127,6 +128,45 @@ def of_a_diagonal(a):
     return np.sum(y * y)
 
 
+@numba.njit
+def overwrite(a, n):
+    """Write to an array, and return nothing that depends on it; a routine, since it calls itself."""
+    if n > 0:
+        a *= 2.0
+        return overwrite(a, n - 1)
+    if n < 0:
+        raise ValueError("negative")
+    return 0.0
+
+
+def passed_on(x):
+    """The copy is written to by another function, and the original is read afterwards."""
+    w = np.array([1.0, 2.0, -3.0, 1.0])
+    overwrite(w.copy(), 2)
+    return np.sum(np.maximum(w, x))
+
+
+def written_through_a_view(x):
+    w = np.zeros(len(x))
+    for i in range(1, len(x)):
+        w[i] = w[i - 1] + x[i]
+    y = w.copy()
+    h = y[:2]
+    h += 1.0
+    return np.sum(w * y)
+
+
+def swapped(x):
+    w = np.zeros(len(x))
+    for i in range(1, len(x)):
+        w[i] = w[i - 1] + x[i]
+    y, z = w.copy(), w * 2.0
+    for i in range(len(x)):
+        y, z = z, y
+        y[i] += z[i] * w[i]
+    return np.sum(w * y)
+
+
 def made_by_a_call(x):
     y = np.sort(x)
     for i in range(1, len(y)):
@@ -151,6 +191,9 @@ COPIES = {
     not_all: (X,),
     of_a_diagonal: (M,),
     made_by_a_call: (X,),
+    passed_on: (X,),
+    written_through_a_view: (X,),
+    swapped: (X,),
 }
 
 

@@ -9,7 +9,7 @@ import numba
 import numpy as np
 import pytest
 
-from zygote_py import gradient
+from zygote_py import gradient, value_and_gradient
 
 pytestmark = pytest.mark.compiled
 
@@ -133,6 +133,40 @@ def left_early(x, n):
     return np.sum(x)
 
 
+def after_a_row(x, n):
+    """Something is done at the end of each row."""
+    x = x.copy()
+    for _ in range(n):
+        for i in range(x.shape[0]):
+            for j in range(x.shape[1]):
+                x[i, j] *= 0.5
+            x[i, 0] = 3.0 * x[i, 0]
+    return np.sum(x * x)
+
+
+def before_a_row(x, n):
+    """Something is computed for each row of what the loops write to."""
+    y = np.ones_like(x)
+    r, q = y[0], np.ones(x.shape[1])
+    for _ in range(n):
+        for i in range(x.shape[0]):
+            s = np.dot(r, q)
+            for j in range(x.shape[1]):
+                y[i, j] = s * 1.5
+    return np.sum(x * y)
+
+
+def that_raises(x, c, n):
+    """For no rows there is no division."""
+    x = x.copy()
+    for t in range(n):
+        for i in range(x.shape[0]):
+            s = 1.0 / (c - t)
+            for j in range(x.shape[1]):
+                x[i, j] *= s
+    return np.sum(x)
+
+
 def once(x, y):
     """Not within another loop."""
     return np.sum(np.exp(x * y))
@@ -153,6 +187,9 @@ NOT_FLAT = {
     columns: (drawn(4, 6), 2),
     left_early: (drawn(4, 3), 2),
     once: (drawn(4, 3), drawn(4, 3)),
+    after_a_row: (drawn(4, 3), 2),
+    before_a_row: (drawn(4, 3), 2),
+    that_raises: (drawn(0, 3), 1.0, 2),
     steps: (drawn(4, 3), np.asfortranarray(drawn(4, 3)), 2),
 }
 
@@ -165,6 +202,8 @@ def check_same(f, args, monkeypatch):
     assert flat_loops(without, *args) == 0
     for one, other in zip(found, without(*args), strict=True):
         np.testing.assert_array_equal(one, other)
+    value, _ = value_and_gradient(f)(*args)
+    np.testing.assert_allclose(value, f(*args), rtol=1e-13)
     monkeypatch.delenv("ZYGOTE_PY_WITHOUT")
     return whole
 

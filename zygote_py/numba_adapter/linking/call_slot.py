@@ -5,8 +5,8 @@
         def failed(self, args, error): ...              # what to return, or raise, when the function has raised
 
     make_direct(Derivative)
-    made.directly(dispatcher, python_function)          # from now on, as long as that has the code it has now
-    made.directly(None, python_function)
+    made.directly(dispatcher, python_function, code)    # from now on, as long as the function has this code
+    made.directly(None, None, None)
 
 A method `__call__` costs more than Numba takes for a whole call: the lookup, a frame, a dict for keywords. Here the
 type gets a function in machine code in its place, which is called with the arguments as they are. It calls the method
@@ -37,12 +37,11 @@ class DirectCalls:
     _function: Any
     _seen: CodeType | None
 
-    def directly(self, called: Any, function: Any) -> None:
-        """Let calls go to a function as long as a Python function has the code it has now; or no longer, if None."""
+    def directly(self, called: Any, function: Any, code: CodeType | None) -> None:
+        """Let calls go to `called` as long as a Python function has this code; or to the method again, if None."""
         self._called = None
-        is_plain = type(function) is FunctionType
-        self._function, self._seen = (function, function.__code__) if is_plain else (None, None)
-        self._called = called if is_plain else None
+        self._function, self._seen = function, code
+        self._called = called if type(function) is FunctionType else None
 
 
 def make_direct(kind: type[DirectCalls]) -> bool:

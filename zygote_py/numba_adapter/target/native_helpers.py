@@ -89,10 +89,10 @@ def _gemm(context: Any, builder: Any, kinds: Any, args: Any) -> None:
     )
 
     def given(kind: Any, array: Any) -> tuple[Any, Any, Any]:
-        """Return whether a matrix is transposed for BLAS, its data, and how far apart its columns are there."""
+        """Return how BLAS is to take a matrix, its data, and how far apart its columns are there."""
         shape = cgutils.unpack_tuple(builder, array.shape, 2)
-        is_transposed = byte(ord("n" if kind.layout == kinds[0].layout else "t"))
-        return is_transposed, builder.bitcast(array.data, pointer), shape[1 if kind.layout == "C" else 0]
+        form = byte(ord("n" if kind.layout == kinds[0].layout else "t"))  # as it is, or transposed
+        return form, builder.bitcast(array.data, pointer), shape[1 if kind.layout == "C" else 0]
 
     factors, (rows, columns) = [(kinds[1], a), (kinds[2], b)], cgutils.unpack_tuple(builder, total.shape, 2)
     terms = builder.extract_value(a.shape, 1)
