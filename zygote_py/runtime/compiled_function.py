@@ -168,11 +168,17 @@ class DerivativeFunction(Inspected, numba_adapter.DirectCalls, Generic[P, R]):
             raise
 
     def _make_direct(self, quick: Any) -> None:
-        """Let calls go to a function that has been called a second time, unless it was replaced meanwhile."""
-        with numba_adapter.COMPILER_LOCK:
-            if self._may_be_direct and self._quick is quick:
-                self._may_be_direct = False
-                self.directly(quick if _is_made_direct() else None, self._root, self._code)
+        """Let calls go to a function that has been called a second time, unless another thread replaces it meanwhile.
+
+        Calls do not wait for the lock: who replaces it, takes away what is installed, and what is installed late goes
+        again here.
+        """
+        root, code = self._root, self._code
+        if self._quick is quick and _is_made_direct():
+            self._may_be_direct = False
+            self.directly(quick, root, code)
+            if self._quick is not quick:
+                self.directly(None, None, None)
 
     def _is_to_be_called_otherwise(self, args: tuple[Any, ...], error: Exception) -> bool:
         """Return whether an error of the quick way does not count; raise another one if the arguments are its cause."""
