@@ -9,7 +9,7 @@ import numba
 import numpy as np
 import pytest
 
-from zygote_py import gradient, value_and_gradient
+from zygote_py import gradient
 
 pytestmark = pytest.mark.compiled
 
@@ -202,8 +202,6 @@ def check_same(f, args, monkeypatch):
     assert flat_loops(without, *args) == 0
     for one, other in zip(found, without(*args), strict=True):
         np.testing.assert_array_equal(one, other)
-    value, _ = value_and_gradient(f)(*args)
-    np.testing.assert_allclose(value, f(*args), rtol=1e-13)
     monkeypatch.delenv("ZYGOTE_PY_WITHOUT")
     return whole
 
