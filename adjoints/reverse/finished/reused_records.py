@@ -12,6 +12,8 @@ stores its gradient, before it; nothing reads the record later, or the gradient 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import types
 
@@ -25,6 +27,7 @@ from zygote_py.ir import (
     Value,
     definitions,
     is_left_out,
+    is_scalar,
     loop_nest,
     ops,
     reach,
@@ -125,8 +128,12 @@ def _is_store(user: object, array: Operand) -> bool:
 
 
 def _is_access(user: object, array: Operand) -> bool:
-    """Return whether this reads or stores an element of an array."""
-    return _is_store(user, array) or (isinstance(user, Instr) and user.op is ops.getitem and user.args[0] is array)
+    """Return whether this reads or stores an element of an array; a row of it would be a view."""
+    if not isinstance(user, Instr) or user.args[0] is not array:
+        return False
+    kind: Any = array.type
+    is_element = is_scalar(user.type) if user.op is ops.getitem else len(user.args) - 2 == kind.ndim
+    return is_element and (user.op is ops.getitem or _is_store(user, array))
 
 
 def _is_length(user: object) -> bool:

@@ -73,6 +73,18 @@ def neighbours(x):
     return math.log(s)
 
 
+def with_a_view(x, w):
+    """Part of what is overwritten would be read later, by another name."""
+    y = np.empty(len(x))
+    for i in range(len(x)):
+        y[i] = math.exp(x[i])
+    part = y[1:]
+    z = np.empty(len(x))
+    for i in range(len(x)):
+        z[i] = y[i] * 2.0
+    return np.sum(z * w) + np.sum(part * part * part) * z[0]
+
+
 def not_all(x):
     s = 0.0
     for i in range(1, len(x)):
@@ -121,6 +133,7 @@ FUNCTIONS = {
     neighbours: (1, X),
     used_for_the_value: (1, X),
     two_gradients_of_one_record: (0, X, Y),
+    with_a_view: (0, X, Y),
     not_all: (0, X),
     in_each_round: (0, X, 3),
     in_one_case: (0, X, 1),
