@@ -52,7 +52,7 @@ def return_copied_arrays(function: Function) -> bool:
     if len(ends) != 1 or is_left_out("returned-copies"):
         return False
     made = [instr for instr in function.instrs() if instr.op in _UNSET and isinstance(instr.type, types.Array)]
-    if not made:
+    if not made or any(ops.is_of_threads(each.op) for each in function.instrs()):
         return False
     copies = _Copies(function)
     return sum(copies.replace(each) for each in made) > 0

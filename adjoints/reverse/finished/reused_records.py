@@ -43,7 +43,7 @@ _UNSET = (np.empty_like, ops.record)
 def reuse_records(function: Function) -> bool:
     """Let arrays take the place of records, in place. Return whether any do."""
     made = [instr for instr in function.instrs() if instr.op in _UNSET and isinstance(instr.type, types.Array)]
-    if len(made) < 2 or is_left_out("reused-records"):
+    if len(made) < 2 or is_left_out("reused-records") or any(ops.is_of_threads(each.op) for each in function.instrs()):
         return False
     return _Reuse(function).run(made)
 
@@ -68,6 +68,8 @@ class _Reuse:
                 if record not in taken and record is not array and self._may_replace(record, array, store):
                     taken |= {record, array}
                     record.hint = array.hint
+                    assert isinstance(store.user, Instr)
+                    store.user.op = ops.setitem  # which may overwrite what was read
                     replace_uses(self._function, {array: record})
                     self._home[array].instrs.remove(array)
                     break

@@ -73,6 +73,8 @@ def _flat(function: Function, nest: LoopNest, outer: Loop, shapes: Shapes) -> _F
     """Return a loop and the one in it, if they can be one."""
     if outer.parent is None or len(outer.children) != 1 or len(outer.entering) != 1 or len(outer.order) != 5:
         return None
+    if outer.entering[0].successors != (outer.header,):  # it may be the header of another loop, which is rewritten
+        return None
     (inner,) = outer.children
     first, second = counted(outer, function), counted(inner, function)
     if first is None or second is None or first.step != second.step or inner.children or len(inner.order) != 2:

@@ -286,7 +286,8 @@ class Sizes:
             return None
         amounts = [self.of(arg) for arg in args]
         text = f"{ops.name_of(operand.op)}({', '.join(each.text for each in amounts)})"
-        is_plain = operand.op in (max, min, operator.floordiv, operator.mod) or is_helper(operand.op)
+        is_count = is_helper(operand.op) and isinstance(operand.type, types.Integer)
+        is_plain = operand.op in (max, min, operator.floordiv, operator.mod) or is_count
         plain: Any = operand.op if is_plain else None
         if plain is None or not all(each.is_exact for each in amounts):
             if operand.op is max and len(args) == 2 and args[1] == Const(0, args[1].type):
@@ -294,7 +295,7 @@ class Sizes:
             return Amount(text) if plain is not None else None
         try:
             return Amount(text, plain(*(each.value for each in amounts)))
-        except ZeroDivisionError:
+        except (ValueError, ZeroDivisionError):
             return None
 
     def _of_phi(self, key: Hashable, phi: Phi, find: Callable[[Operand], Amount]) -> Amount | None:
