@@ -65,6 +65,7 @@ from zygote_py.ir import (
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops import Role
 
+_EVENTS = 16  # that are passed over together where they touch nothing that has changed
 _REPLACE = (Role.STORE, Role.APPEND)  # what was there before
 
 
@@ -142,6 +143,18 @@ class _Event:
     defines: int = 0
     replaces: int = 0
     elsewhere: bool = False
+    touched: int = 0  # all of these
+
+    def __post_init__(self) -> None:
+        self.touched = self.results | self.uses | self.defines | self.replaces
+
+
+_Events = tuple[int, list[_Event]]  # that follow each other, after what they touch
+
+
+def _in_groups(events: list[_Event]) -> list[_Events]:
+    groups = (events[at : at + _EVENTS] for at in range(0, len(events), _EVENTS))
+    return [(functools.reduce(operator.or_, (each.touched for each in group)), group) for group in groups]
 
 
 class _Problem:
@@ -339,14 +352,15 @@ class _Problem:
 
     def kept(self, below: Degree) -> list[Value]:
         """Return the definitions that are left out to a degree below `below`."""
-        events, edges = self._events(below), self._edges()
+        edges = self._edges()
+        events = {block: _in_groups(each) for block, each in self._events(below).items()}
         found, supposed = self._least(events, edges, -1), -1
         while found != supposed:
             found, supposed = self._least(events, edges, found), found
         return [value for value, bit in self.bits.items() if found & bit]
 
     def _least(
-        self, events: Mapping[Block, list[_Event]], edges: Mapping[Block, list[tuple[int, int]]], supposed: int
+        self, events: Mapping[Block, list[_Events]], edges: Mapping[Block, list[tuple[int, int]]], supposed: int
     ) -> int:
         """Return the least set of kept definitions, given which to suppose in a loop that hands on a variable."""
         found, before = 0, -1
@@ -357,7 +371,7 @@ class _Problem:
 
     def _round(
         self,
-        events: Mapping[Block, list[_Event]],
+        events: Mapping[Block, list[_Events]],
         edges: Mapping[Block, list[tuple[int, int]]],
         found: int,
         supposed: int,
@@ -370,29 +384,45 @@ class _Problem:
         kept_at: dict[Block, int] = {}
         lost_at = {block: self._bits_of(block.phis) for block in self._headers}
         handed_on = functools.reduce(operator.or_, lost_at.values(), 0)
+        seen: dict[Block, tuple[int, int, int]] = {}  # what the last sweep has begun a block with
+        using: set[_Event] = set()  # those of the last sweep whose uses counted
         changed = True
         while changed:
             changed = False
             for block in self._order:
-                kept, lost = self._at_end(block, kept_at, lost_at)
+                begun = (*self._at_end(block, kept_at, lost_at), found)
+                if block not in seen:
+                    other = -1
+                elif not (other := functools.reduce(operator.or_, map(operator.xor, begun, seen[block]))):
+                    continue
+                seen[block] = begun
+                kept, lost, _ = begun
+                # Of definitions that are not in `other`, all is as in the last sweep, and is not found out again.
                 for phi, operand in edges.get(block, ()):
                     if found & phi:
-                        kept, lost = kept | operand, lost & ~operand
+                        kept, lost, other = kept | operand, lost & ~operand, other | operand
                     elif supposed & phi:
-                        lost &= ~(operand & handed_on)
-                for event in events[block]:
-                    if kept & event.results and not event.elsewhere:
-                        found |= event.results
-                    kept &= ~(event.defines | event.replaces)
-                    lost |= event.replaces
-                    if not event.results or found & event.results:
-                        kept, lost = kept | event.uses, lost & ~event.uses
-                    elif supposed & event.results:
-                        lost &= ~(event.uses & handed_on)
+                        lost, other = lost & ~(operand & handed_on), other | (operand & handed_on)
+                for touched, group in events[block]:
+                    for event in group if touched & other else ():
+                        if not event.touched & other:
+                            continue
+                        if kept & event.results & other and not event.elsewhere:
+                            found, other = found | event.results, other | event.results
+                        kept &= ~(event.defines | event.replaces)
+                        lost |= event.replaces
+                        if not event.results or found & event.results:
+                            kept, lost = kept | event.uses, lost & ~event.uses
+                            other = other & ~event.uses if event in using else other | event.uses
+                            using.add(event)
+                        elif supposed & event.results:
+                            lost, other = lost & ~(event.uses & handed_on), other | (event.uses & handed_on)
                 for phi_value in block.phis:
                     bit = self.bits.get(phi_value, 0)
-                    found |= kept & bit
+                    found |= kept & bit & other
                     kept, lost = kept & ~bit, lost | (bit & handed_on)
+                kept = (kept & other) | (kept_at.get(block, 0) & ~other)
+                lost = (lost & other) | (lost_at.get(block, 0) & ~other)
                 if kept_at.get(block) != kept or lost_at.get(block) != lost:
                     kept_at[block], lost_at[block] = kept, lost
                     changed = True

@@ -10,7 +10,7 @@ same shadow:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
 import numpy as np
@@ -19,6 +19,7 @@ from numba import types
 from zygote_py.adjoints.analysis import Activity, has_shadow, is_list, is_number
 from zygote_py.adjoints.reverse.calls import Call
 from zygote_py.ir import (
+    Block,
     Const,
     Function,
     Instr,
@@ -94,8 +95,20 @@ def add_shadows(
             new_phi = shadows.get(phi)
             if isinstance(new_phi, Phi):
                 new_phi.incoming = {pred: _mapped(operand, shadows) for pred, operand in phi.incoming.items()}
-    function.entry.instrs[:0] = made
+    start = _after_checks(function.entry, set(shadows.values()))
+    function.entry.instrs[start:start] = made
     return shadows
+
+
+def _after_checks(entry: Block, shadows: Collection[Value]) -> int:
+    """Return where the arguments have been checked, and no shadow is used yet: a call that is refused makes none."""
+    start = 0
+    for number, instr in enumerate(entry.instrs):
+        if instr in shadows or any(arg in shadows for arg in instr.args):
+            break
+        if instr.op is ops.refuse:
+            start = number + 1
+    return start
 
 
 def _shadow_of(instr: Instr, shadows: dict[Value, Value], shapes: Shapes) -> list[Instr]:

@@ -278,10 +278,14 @@ class _Elements:
         element: Operand | None = None  # what it is, if that is known and not zero
         kept: list[Instr] = []
         stored: tuple[int, Instr] | None = None
-        for instr in block.instrs:
-            if not instr.args or instr.args[0] is not array or instr.op is ops.dim:
-                kept.append(instr)
+        accesses = [at for at, each in enumerate(block.instrs) if each.args and each.args[0] is array]
+        done = 0
+        for at in accesses:
+            instr = block.instrs[at]
+            if instr.op is ops.dim:
                 continue
+            kept += block.instrs[done:at]
+            done = at + 1
             if instr.op is ops.getitem:
                 if is_zero and instr.origin is not None:
                     self._zeros.add(instr)
@@ -304,7 +308,7 @@ class _Elements:
             is_zero = instr.op is ops.setitem and instr.origin is not None and value == zero(kind)
             element = value
             stored = len(kept), instr
-        block.instrs = kept
+        block.instrs = kept = [*kept, *block.instrs[done:]]
         if stored is None or not is_used:
             return False
         place, last = stored

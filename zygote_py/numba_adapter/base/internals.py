@@ -11,6 +11,7 @@ from typing import Any
 
 from numba.core import (
     analysis,
+    callwrapper,
     cgutils,
     compiler,
     config,
@@ -30,6 +31,7 @@ from numba.core.bytecode import FunctionIdentity
 from numba.core.byteflow import TraceRunner
 from numba.core.caching import FunctionCache, _Cache
 from numba.core.callconv import CPUCallConv
+from numba.core.callwrapper import PyCallWrapper
 from numba.core.codegen import JITCodeLibrary, JITCPUCodegen, RuntimeLinker
 from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
@@ -175,6 +177,7 @@ __all__ = [
     "NopythonTypeInference",
     "PassManager",
     "PreLowerStripPhis",
+    "PyCallWrapper",
     "ReconstructSSA",
     "Rewrite",
     "RewriteArrayExprs",
@@ -193,6 +196,7 @@ __all__ = [
     "analysis",
     "boxers",
     "build_definitions",
+    "callwrapper",
     "canonicalize_cfg",
     "cgutils",
     "compiler",

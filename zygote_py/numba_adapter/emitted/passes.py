@@ -21,9 +21,9 @@ from zygote_py.numba_adapter.base.internals import (
 )
 from zygote_py.numba_adapter.emitted.array_addition import AddArrays
 from zygote_py.numba_adapter.emitted.conditional_expressions import JoinBranches
+from zygote_py.numba_adapter.emitted.entries import EmittedLowering
 from zygote_py.numba_adapter.emitted.lean_passes import LEAN
 from zygote_py.numba_adapter.emitted.linear_ssa import LinearSSA
-from zygote_py.numba_adapter.emitted.lowering.lower import EmittedLowering
 from zygote_py.numba_adapter.emitted.lowering.native_calls import native_call
 from zygote_py.numba_adapter.emitted.recurrences import PredictGuards
 from zygote_py.numba_adapter.emitted.shared_values import ShareValues

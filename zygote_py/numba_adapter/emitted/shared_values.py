@@ -1,4 +1,4 @@
-"""Constants, functions and tuples of a block, loaded and made once.
+"""Constants, functions and tuples of a block, loaded and made once; long tuples made at once.
 
     $1 = (i, j)                             $1 = (i, j)
     x = a[$1]                               x = a[$1]
@@ -12,6 +12,7 @@ Numba types and lowers: a quarter of those of a Hessian, where five arrays at a 
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -26,7 +27,37 @@ class ShareValues(IRPass):
 
     def change(self, state: Any) -> bool:
         """Change the IR of `state` in place."""
-        return share_values(state.func_ir.blocks)
+        return join_tuples(state.func_ir.blocks) | share_values(state.func_ir.blocks)
+
+
+def join_tuples(blocks: Mapping[int, Any]) -> bool:
+    """Make each tuple of more than thirty items at once, in place, and not as a sum. Return whether anything changed.
+
+    $1 = (a, b, ..)                         $1 = (a, b, ..)         # which nothing uses
+    $2 = (y, z, ..)             ->          $2 = (y, z, ..)
+    t = $1 + $2                             t = (a, b, .., y, z, ..)
+    """
+    is_changed = False
+    for block in blocks.values():
+        made: dict[str, list[Any]] = {}
+        joined: set[str] = set()
+        for statement in block.find_insts(ir.Assign):
+            value = statement.value
+            if not isinstance(value, ir.Expr) or value.op not in ("build_tuple", "binop"):
+                continue
+            if value.op == "build_tuple":
+                made[statement.target.name] = value.items
+            elif value.fn is operator.add and {value.lhs.name, value.rhs.name} <= made.keys():
+                items = made[statement.target.name] = [*made[value.lhs.name], *made[value.rhs.name]]
+                statement.value = ir.Expr.build_tuple(items, value.loc)
+                joined |= {value.lhs.name, value.rhs.name}
+        if joined:
+            is_changed = True
+            joined -= {used.name for other in blocks.values() for each in other.body for used in used_by(each)}
+            block.body = [
+                each for each in block.body if not (isinstance(each, ir.Assign) and each.target.name in joined)
+            ]
+    return is_changed
 
 
 def share_values(blocks: Mapping[int, Any]) -> bool:

@@ -42,7 +42,7 @@ _config: Any = config
 _HASH = hash(compiler.Flags())  # that of all flags: only the names of options count in it
 _UNRESOLVED = ".numba.unresolved"
 _WRAPPERS = ("wrapper", "cfunc_wrapper")  # Numba's names of the modules
-_LARGE_WRAPPER = 1000  # instructions: those of about eight arrays
+_LARGE_WRAPPER = 350  # instructions: those of about eight arrays and as many results
 _ENVIRONMENT = "_ZN08NumbaEnv"
 _HOISTED, _VERSIONS = "--hoist-runtime-checks", range(20, 23)
 

@@ -46,17 +46,42 @@ def has_one_form(context: Any, kind: Any) -> bool:
     return is_known and model.get_value_type() == model.get_data_type() == model.get_return_type()
 
 
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Stands for a tuple that is only returned, and of which no value is made."""
+
+    items: list[Any]
+
+
 def items_of(value: Any, count: int) -> list[Any] | None:
     """Return the items of a tuple that has been made of them here; None if it is another one.
 
-    To take an item out of a tuple means to write down the types of all others.
+    To put an item into a tuple, or to take one out, means to write down the types of all others.
     """
+    if isinstance(value, Parts):
+        return value.items
     items: dict[int, Any] = {}
     while isinstance(value, llvm.instructions.InsertValue) and len(value.indices) == 1:
         whole, item = value.operands
         items.setdefault(value.indices[0], item)
         value = whole
     return [items[position] for position in range(count)] if len(items) == count else None
+
+
+def places_of(context: Any, builder: Any, kind: Any, place: Any) -> list[Any]:
+    """Return the addresses of the items of a tuple in memory, by bytes: otherwise each names the types of all items."""
+    start = builder.bitcast(place, cgutils.voidptr_t)
+    layouts: dict[Any, tuple[Any, int, int]] = {}
+    found, offset = [], 0
+    for each in kind:
+        if each not in layouts:
+            data = context.get_data_type(each)
+            layouts[each] = data, context.get_abi_sizeof(data), context.get_abi_alignment(data)
+        data, size, alignment = layouts[each]
+        offset += -offset % alignment
+        found.append(builder.bitcast(cgutils.gep_inbounds(builder, start, offset), data.as_pointer()))
+        offset += size
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,12 @@ from numba import types
 
 from zygote_py.ir import Lanes, components_of
 from zygote_py.numba_adapter.base import internals
-from zygote_py.numba_adapter.base.internals import Lower, NativeLowering, eh, ir, register_pass
+from zygote_py.numba_adapter.base.internals import Lower, eh, ir
 from zygote_py.numba_adapter.emitted.lowering import record_lists
 from zygote_py.numba_adapter.emitted.lowering.addresses import addresses_of
 from zygote_py.numba_adapter.emitted.lowering.elements import (
     Fields,
+    Parts,
     address,
     fields_of,
     has_one_form,
@@ -38,14 +39,13 @@ from zygote_py.numba_adapter.emitted.lowering.lane_arithmetic import (
     store_lanes,
 )
 from zygote_py.numba_adapter.emitted.lowering.native_calls import copy_of, native_call
-from zygote_py.numba_adapter.emitted.lowering.plain_calls import let_errors_pass
+from zygote_py.numba_adapter.emitted.lowering.plain_calls import let_errors_pass, return_tuple
 from zygote_py.numba_adapter.emitted.lowering.ranges import RangeLoops
 from zygote_py.numba_adapter.emitted.lowering.record_lists import is_of_numbers, is_of_records
-from zygote_py.numba_adapter.emitted.lowering.registers import index_of, kept_in_registers, uncounted
+from zygote_py.numba_adapter.emitted.lowering.registers import index_of, kept_in_registers, returned_only, uncounted
 from zygote_py.numba_adapter.emitted.lowering.repeated_axes import RepeatedAxes
 from zygote_py.numba_adapter.emitted.lowering.selection import select
 from zygote_py.numba_adapter.emitted.lowering.stack_arrays import kept_on_stack
-from zygote_py.numba_adapter.types import WithClasses
 
 _COUNT = types.MemInfoPointer(types.voidptr)
 _HANDLERS = (eh.exception_check, eh.mark_try_block, eh.end_try_block)
@@ -63,6 +63,7 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         self._loops: RangeLoops | None = None
         self._repeated: RepeatedAxes | None = None
         self._uncounted: set[str] = set()
+        self._returned: set[str] = set()  # tuples
         self._is_counting = True
         self._on_stack: set[int] = set()  # the calls that make small arrays on the stack
         super().init()
@@ -86,6 +87,8 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         self._loops = RangeLoops(self.blocks, kept, self.typeof)
         self._repeated = RepeatedAxes(self.blocks, kept, select)
         self._uncounted = uncounted(self.blocks, kept, self.typeof)
+        if self._is_plain(self.fndesc.restype):
+            self._returned = returned_only(self.blocks, kept, self.fndesc.restype, self.typeof)
         self._on_stack = kept_on_stack(self.func_ir.func_id.func, self.blocks, self.typeof, self.fndesc.calltypes)
 
     def _counts_references(self, kind: Any) -> bool:
@@ -159,7 +162,7 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         self.notify_loc(self.loc)
         if is_result:
             # Numba takes each part of the result out, and puts it in again.
-            self.call_conv.return_value(self.builder, self.loadvar(inst.value.name))
+            return_tuple(self.context, self.builder, self.fndesc.restype, self.loadvar(inst.value.name))
         else:
             # Numba looks for a function for this index first, and finds none for arrays.
             self.lower_setitem(inst.target, inst.index_var, inst.value, self.fndesc.calltypes[inst])
@@ -167,16 +170,27 @@ class EmittedLower(_Lower):  # type: ignore[misc]
     def _is_plain_result(self, inst: Any) -> bool:
         """Return whether a statement returns a tuple in the form in which it is."""
         kind = self.fndesc.restype
-        if not isinstance(inst, ir.Return) or self.generator_info or not isinstance(kind, types.BaseTuple):
-            return False
-        return self.typeof(inst.value.name) == kind and has_one_form(self.context, kind)
+        return isinstance(inst, ir.Return) and self.typeof(inst.value.name) == kind and self._is_plain(kind)
+
+    def _is_plain(self, kind: Any) -> bool:
+        return isinstance(kind, types.BaseTuple) and not self.generator_info and has_one_form(self.context, kind)
 
     def lower_assign(self, ty: Any, inst: Any) -> Any:
         """Return the value that a statement assigns."""
         if inst.target.name in self._uncounted:
             return self._lower_uncounted(ty, inst)
+        if inst.target.name in self._returned:
+            return self._lower_returned(ty, inst.value)
         found = None if self._loops is None else self._loops.lower(self, inst)
         return super().lower_assign(ty, inst) if found is None else found
+
+    def _lower_returned(self, kind: Any, expr: Any) -> Parts:
+        """Return the items of a tuple that is returned."""
+        given = [(self.loadvar(each.name), self.typeof(each.name)) for each in expr.items]
+        pairs = zip(given, components_of(kind), strict=True)
+        parts = Parts([self.context.cast(self.builder, value, of, wanted) for (value, of), wanted in pairs])
+        self.incref(kind, parts)
+        return parts
 
     def _lower_uncounted(self, kind: Any, inst: Any) -> Any:
         """Return the value that is assigned to a variable that counts no reference."""
@@ -359,15 +373,3 @@ def _has_handlers(blocks: Any) -> bool:
     values = (each.value for block in blocks.values() for each in block.find_insts(ir.Assign))
     globals_ = (each.value for each in values if isinstance(each, ir.Global | ir.FreeVar))
     return any(each is handler for each in globals_ for handler in _HANDLERS)
-
-
-@register_pass(mutates_CFG=True, analysis_only=False)
-class EmittedLowering(WithClasses, NativeLowering):
-    """The pass; classes are constants of the environment."""
-
-    _name = "zygote_py_EmittedLowering"
-
-    @property
-    def lowering_class(self) -> type:
-        """Return the class that lowers a function."""
-        return EmittedLower

@@ -12,12 +12,13 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import llvmlite.ir as llvm
 from numba import types
 
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.numba_adapter.base.internals import CPUCallConv, cgutils
 from zygote_py.numba_adapter.emitted.lowering.addresses import Addresses, addresses_of, let_addresses_be_taken, reserve
-from zygote_py.numba_adapter.emitted.lowering.elements import has_one_form
+from zygote_py.numba_adapter.emitted.lowering.elements import has_one_form, items_of, places_of
 from zygote_py.numba_adapter.linking import entry_by_address, is_by_address, is_called_helper, type_by_address
 
 _OK, _NONE, _EXCEPTION, _STOP, _FIRST_OF_USER = 0, -2, -1, -3, 1
@@ -138,6 +139,27 @@ def _return_status_propagate(self: Any, builder: Any, status: Any) -> None:
         self._return_errcode_raw(builder, status.code)
     else:
         _propagate(self, builder, status)
+
+
+def return_tuple(context: Any, builder: Any, kind: Any, value: Any) -> None:
+    """Return a tuple that has one form. Arrays are copied from where they stand, which is less than their words."""
+    _store(context, builder, kind, value, context.call_conv._get_return_argument(builder.function))
+    builder.ret(llvm.IntType(32)(_OK))
+
+
+def _store(context: Any, builder: Any, kind: Any, value: Any, place: Any) -> None:
+    items = items_of(value, len(kind)) if isinstance(kind, types.BaseTuple) else None
+    if items is not None:
+        for part, item, address in zip(kind, items, places_of(context, builder, kind, place), strict=True):
+            _store(context, builder, part, item, address)
+        return
+    addresses = addresses_of(builder.function)
+    known = None if addresses is None else addresses.find(value)
+    if known is None or type(kind) is not types.Array:
+        builder.store(value, place)
+    else:
+        size = context.get_abi_sizeof(value.type)
+        cgutils.raw_memcpy(builder, place, known, llvm.IntType(64)(1), size, context.get_abi_alignment(value.type))
 
 
 _conventions.call_function, _conventions.return_status_propagate = _call_function, _return_status_propagate

@@ -13,6 +13,7 @@ views of an array and methods of a list that another variable holds for longer.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -60,6 +61,24 @@ def kept_in_registers(blocks: Mapping[int, Any], counts_references: Callable[[st
                     refused |= bit
                 surely, perhaps, assigned = surely | bit, perhaps | bit, assigned | bit
     return {name for name, bit in bits.items() if not bit & refused}
+
+
+def returned_only(blocks: Mapping[int, Any], kept: set[str], kind: Any, typeof: Callable[[str], Any]) -> set[str]:
+    """Return the variables among those `kept` that are tuples of the type `kind`, made of items to be returned."""
+    uses = Counter(used.name for block in blocks.values() for each in block.body for used in used_by(each))
+    found = set()
+    for block in blocks.values():
+        if isinstance(block.terminator, ir.Return):
+            made = {each.target.name: each.value for each in block.find_insts(ir.Assign)}
+            name = block.terminator.value.name
+            while name in kept and uses[name] == 1 and typeof(name) == kind:
+                value: Any = made.get(name)
+                if getattr(value, "op", "") == "build_tuple":
+                    found.add(name)
+                if getattr(value, "op", "") != "cast":
+                    break
+                name = value.value.name
+    return found
 
 
 def uncounted(blocks: Mapping[int, Any], kept: set[str], typeof: Callable[[str], Any]) -> set[str]:

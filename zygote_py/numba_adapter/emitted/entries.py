@@ -1,0 +1,227 @@
+"""How Python enters compiled code: arrays are passed to it, and returned by it, from memory.
+
+Numba unpacks each array in branches of its own, loads what it returns as a whole, takes that apart word by word, and
+stores each array again for the call that makes an object of it. For the gradient of a function of 160 arrays these are
+18,000 instructions, 6,000 of them in a row; here they are 2,000.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import llvmlite.ir as llvm
+from numba import types
+
+from zygote_py.numba_adapter.base.internals import (
+    NativeLowering,
+    PyCallWrapper,
+    callwrapper,
+    cgutils,
+    numpy_support,
+    register_pass,
+)
+from zygote_py.numba_adapter.emitted.lowering.elements import places_of
+from zygote_py.numba_adapter.emitted.lowering.lower import EmittedLower
+from zygote_py.numba_adapter.types import WithClasses
+
+_COUNTED: Any = types.MemInfoPointer(types.voidptr)
+_INT, _WORD = llvm.IntType(32), llvm.IntType(64)
+_MOST_WORDS = 128  # that a function for C code returns
+_TUPLES = (types.Tuple, types.UniTuple)
+_WRONG = "can't unbox array from PyObject into native value.  The object maybe of a different type"  # as Numba says it
+
+
+class _WithEntries(EmittedLower):
+    """Lowers an emitted function, and adds the functions by which others enter it."""
+
+    def create_cpython_wrapper(self, release_gil: bool = False) -> None:
+        """Add the function by which Python enters this one."""
+        taken, given = self.fndesc.argtypes, self.fndesc.restype
+        if isinstance(given, types.Optional) or not any(map(_has_arrays, (*taken, given))):
+            super().create_cpython_wrapper(release_gil)
+            return
+        module = self.context.create_module("wrapper")
+        kind = self.context.call_conv.get_function_type(given, taken)
+        entered = llvm.Function(module, kind, self.fndesc.llvm_func_name)
+        write: Any = _Entry
+        write(self.context, module, entered, self.fndesc, self.env, self.call_helper, release_gil).build()
+        self.library.add_ir_module(module)
+
+    def create_cfunc_wrapper(self) -> None:
+        """Add the function by which C code would enter this one, unless there is far too much to return by value."""
+        if _words_of(self.fndesc.restype) <= _MOST_WORDS:
+            super().create_cfunc_wrapper()
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class EmittedLowering(WithClasses, NativeLowering):
+    """The pass; classes are constants of the environment."""
+
+    _name = "zygote_py_EmittedLowering"
+
+    @property
+    def lowering_class(self) -> type:
+        """Return the class that lowers a function."""
+        return _WithEntries
+
+
+def _words_of(kind: Any) -> int:
+    """Return how many words of memory a value takes, if it is an array, a number, or a tuple of these."""
+    if isinstance(kind, types.Array):
+        return 5 + 2 * kind.ndim
+    return sum(map(_words_of, kind)) if type(kind) in _TUPLES else 1
+
+
+def _has_arrays(kind: Any) -> bool:
+    return any(map(_has_arrays, kind)) if type(kind) in _TUPLES else type(kind) is types.Array
+
+
+class _Entry(PyCallWrapper):
+    """Writes the function by which Python enters compiled code: one of three objects, that returns an object."""
+
+    context: Any
+    fndesc: Any
+    func: Any
+
+    def build_wrapper(self, api: Any, builder: Any, closure: Any, args: Any, kws: Any) -> None:
+        """Write the function; `api` writes the calls of Python's and Numba's functions."""
+        kinds, context = self.fndesc.argtypes, self.context
+        nothing = api.get_null_object()
+        objects = [api.alloca_obj() for _ in kinds]
+        found = api.unpack_tuple(args, self.fndesc.qualname, len(kinds), len(kinds), *objects)
+        with cgutils.if_unlikely(builder, cgutils.is_null(builder, found)):
+            builder.ret(nothing)
+        environment = self.get_env(api, builder)  # type: ignore[no-untyped-call]
+        arrays = _Arrays(context, api)
+        failed = builder.append_basic_block("arg.end")
+        others: Any = callwrapper._ArgManager(context, builder, api, environment, failed, len(kinds))
+        values: list[Any] = []
+        for object_, kind in zip(objects, kinds, strict=True):
+            if isinstance(kind, types.Omitted):
+                values.append(None)
+            elif arrays.can_take(kind):
+                values.append(arrays.taken(builder.load(object_), kind, others.nextblk))
+            else:
+                values.append(others.add_arg(builder.load(object_), kind))
+        with builder.goto_block(failed):
+            arrays.release()
+            builder.ret(nothing)
+        state = api.save_thread() if self.release_gil else None
+        # As Numba's convention for calls has it, but that the result stays where the function stores it.
+        convention = context.call_conv
+        result, error = (cgutils.alloca_once(builder, each.type.pointee) for each in self.func.args[:2])
+        packed = convention._get_arg_packer(kinds).as_arguments(builder, values)
+        code = builder.call(self.func, [result, error, *packed], attrs=("noinline",))
+        status = convention._get_return_status(builder, code, builder.load(error))
+        if state is not None:
+            api.restore_thread(state)
+        others.emit_cleanup()
+        arrays.release()
+        with builder.if_then(status.is_ok, likely=True):
+            builder.ret(_Boxes(context, api, environment).object_at(result, self.fndesc.restype))
+        convention.raise_error(builder, api, status)
+        builder.ret(nothing)
+
+
+class _Arrays:
+    """Takes arrays out of Python's objects."""
+
+    def __init__(self, context: Any, api: Any) -> None:
+        self._context = context
+        self._api = api
+        self._places: list[Any] = []  # addresses of the arrays, whose first word is the memory that they count
+        self._unboxing: Any = None
+
+    @staticmethod
+    def can_take(kind: Any) -> bool:
+        """Return whether a type is that of arrays of which it is known how many bytes an element has."""
+        return type(kind) is types.Array and _bytes_of(kind) is not None
+
+    def taken(self, object_: Any, kind: Any, failed: Any) -> Any:
+        """Return the array; the block `failed` is next if the object is not one of this kind."""
+        builder, api = self._api.builder, self._api
+        place = cgutils.alloca_once(builder, self._context.get_value_type(kind))
+        self._places.append(place)
+        given = [object_, builder.bitcast(place, api.voidptr), _WORD(_bytes_of(kind))]
+        with cgutils.if_unlikely(builder, cgutils.is_not_null(builder, builder.call(self._unbox(), given))):
+            builder.branch(failed)
+        return builder.load(place)
+
+    def release(self) -> None:
+        """Write that the references to arrays that have been taken are given back."""
+        for place in self._places:
+            _release(self._context, self._api.builder, place)
+
+    def _unbox(self) -> Any:
+        """Return the function that takes one array out of an object, and returns something else than 0 if it cannot."""
+        if self._unboxing is not None:
+            return self._unboxing
+        api = self._api
+        kind = llvm.FunctionType(_INT, [api.pyobj, api.voidptr, _WORD])
+        made = self._unboxing = llvm.Function(api.module, kind, "zygote_py.unbox")
+        made.linkage = "internal"
+        made.attributes.add("noinline")
+        object_, place, size = made.args
+        builder = llvm.IRBuilder(made.append_basic_block("entry"))
+        own = self._context.get_python_api(builder)
+        code = own.nrt_adapt_ndarray_from_python(object_, place)
+        words = builder.bitcast(place, _WORD.as_pointer())
+        other = builder.icmp_unsigned("!=", builder.load(cgutils.gep_inbounds(builder, words, _ITEMSIZE)), size)
+        wrong = builder.or_(cgutils.is_not_null(builder, code), other)
+        with builder.if_then(wrong, likely=False):
+            own.err_set_string("PyExc_TypeError", _WRONG)
+        builder.ret(builder.zext(wrong, _INT))
+        return made
+
+
+_ITEMSIZE = 3  # the word of an array that holds the bytes of an element
+
+
+def _bytes_of(kind: Any) -> int | None:
+    try:
+        return int(numpy_support.as_dtype(kind.dtype).itemsize)
+    except NotImplementedError:
+        return None
+
+
+def _release(context: Any, builder: Any, place: Any) -> None:
+    context.nrt.decref(builder, _COUNTED, builder.load(cgutils.gep_inbounds(builder, place, 0, 0)))
+
+
+class _Boxes:
+    """Makes objects of values in memory."""
+
+    def __init__(self, context: Any, api: Any, environment: Any) -> None:
+        self._context = context
+        self._api = api
+        self._environment = environment
+        self._known: dict[Any, list[Any]] = {}  # what the arrays of a type have in common
+
+    def object_at(self, place: Any, kind: Any) -> Any:
+        """Return the object of a value, which takes over the references that the value holds."""
+        api, builder = self._api, self._api.builder
+        if type(kind) is types.Array:
+            made = builder.call(self._adapt(), [builder.bitcast(place, api.voidptr), *self._common(kind)])
+            _release(self._context, builder, place)
+            return made
+        if not _has_arrays(kind):
+            value = self._context.data_model_manager[kind].load_from_data_pointer(builder, place)
+            return api.from_native_value(kind, value, self._environment)
+        made = api.tuple_new(len(kind))
+        for number, item in enumerate(places_of(self._context, builder, kind, place)):
+            api.tuple_setitem(made, number, self.object_at(item, kind[number]))
+        return made
+
+    def _common(self, kind: Any) -> list[Any]:
+        """Return the class of arrays, how many axes they have, whether they can be written to, and their dtype."""
+        if kind not in self._known:
+            known = (kind.box_type, numpy_support.as_dtype(kind.dtype))
+            made, dtype = (self._environment.read_const(self._environment.add_const(each)) for each in known)
+            self._known[kind] = [made, _INT(kind.ndim), _INT(int(kind.mutable)), dtype]
+        return self._known[kind]
+
+    def _adapt(self) -> Any:
+        """Return the function that makes an array of Python's of one in memory, with a reference of its own."""
+        api = self._api
+        kind = llvm.FunctionType(api.pyobj, [api.voidptr, api.pyobj, _INT, _INT, api.pyobj])
+        return api._get_function(kind, name="NRT_adapt_ndarray_to_python_acqref")
