@@ -3,8 +3,9 @@
     check_after("expand_arrays", function)
     if is_left_out("lanes"): return
 
-With `ZYGOTE_PY_VERIFY=1` the functions are verified after every pass and every transform. `ZYGOTE_PY_DUMP=all`, or the
-names of steps (`ZYGOTE_PY_DUMP=unrotate_loops,join`), prints their text to stderr after these.
+With `ZYGOTE_PY_VERIFY=1` the functions are verified after every transform, and after every pass that has changed one.
+`ZYGOTE_PY_DUMP=all`, or the names of steps (`ZYGOTE_PY_DUMP=unrotate_loops,join`), prints their text to stderr after
+these.
 
 `ZYGOTE_PY_WITHOUT=lanes,threads` leaves out transformations that only save time or memory, by the names in `OPTIONAL`:
 to find the one that a fault or a gain comes from.
@@ -20,13 +21,16 @@ from zygote_py.ir.core import Function
 from zygote_py.ir.text.printer import text
 
 
-def check_after(step: str, *functions: Function) -> None:
-    """Dump and verify functions that a step has created or changed. Raises InternalError if one is not well formed."""
+def check_after(step: str, *functions: Function, is_changed: bool = True) -> None:
+    """Dump functions after a step, and verify what it has created or changed.
+
+    Raises InternalError if one is not well formed.
+    """
     dumped = os.environ.get("ZYGOTE_PY_DUMP")
     if dumped and (dumped == "all" or step in dumped.split(",")):
         for function in functions:
             print(f"--- {function.name} after {step}", text(function), sep="\n", file=sys.stderr)
-    if os.environ.get("ZYGOTE_PY_VERIFY") == "1":
+    if is_changed and os.environ.get("ZYGOTE_PY_VERIFY") == "1":
         for function in functions:
             verify(function, step)
 

@@ -111,8 +111,8 @@ def run(function: Function, passes: Sequence[Pass]) -> None:
         if step in idle:
             continue
         step(function)
-        check_after(step.__name__, function)
         before, state = state, _state(function)
+        check_after(step.__name__, function, is_changed=state != before)
         if state != before:
             idle.clear()
         else:
