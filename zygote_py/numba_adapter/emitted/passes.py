@@ -10,6 +10,7 @@ from numba import types
 from zygote_py.ir import Lanes
 from zygote_py.numba_adapter.base import propagating_changes
 from zygote_py.numba_adapter.base.internals import (
+    IRLegalization,
     IRProcessing,
     NativeLowering,
     NativeParforLowering,
@@ -25,6 +26,7 @@ from zygote_py.numba_adapter.emitted.entries import EmittedLowering
 from zygote_py.numba_adapter.emitted.lean_passes import LEAN
 from zygote_py.numba_adapter.emitted.linear_ssa import LinearSSA
 from zygote_py.numba_adapter.emitted.lowering.native_calls import native_call
+from zygote_py.numba_adapter.emitted.never_negative import NeverNegative
 from zygote_py.numba_adapter.emitted.recurrences import PredictGuards
 from zygote_py.numba_adapter.emitted.shared_values import ShareValues
 from zygote_py.numba_adapter.types import LowerParforsWithClasses
@@ -106,6 +108,8 @@ def with_ours(given: Any) -> PassManager:
     """Return Numba's passes with those of this package."""
     made: Any = PassManager(given.pipeline_name)
     for step, description in given.passes:
+        if step is IRLegalization:
+            made.add_pass(NeverNegative, "integers that are never negative")
         made.add_pass(_OURS.get(step, step), description)
         if step is ReconstructSSA:
             made.add_pass(ShareValues, "constants, functions and tuples once")

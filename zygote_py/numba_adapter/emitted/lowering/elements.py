@@ -17,6 +17,7 @@ from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.numba_adapter.base import internals
 from zygote_py.numba_adapter.base.internals import cgutils
 
+_NEVER_NEGATIVE = "_zygote_py_never_negative"  # the attribute of an LLVM function
 _TUPLE: Any = types.BaseTuple
 SCALARS = (types.Integer, types.Float, types.Complex, types.Boolean)
 
@@ -129,6 +130,15 @@ def view_at(context: Any, builder: Any, kind: Any, array_kind: Any, array: Any, 
     return internals._getitem_array_generic(context, builder, kind, array_kind, whole, kinds, indices)
 
 
+def note_never_negative(function: Any, value: Any) -> None:
+    """Remember of an integer of an LLVM function that it is never negative."""
+    vars(function).setdefault(_NEVER_NEGATIVE, {})[id(value)] = value  # which is kept, so that no other has its id
+
+
+def _is_never_negative(function: Any, value: Any) -> bool:
+    return id(value) in vars(function).get(_NEVER_NEGATIVE, ())
+
+
 def address(
     context: Any,
     builder: Any,
@@ -140,7 +150,8 @@ def address(
 ) -> Any:
     """Return the address of an element. Along some axes the index is the product of another one and of a step."""
     if isinstance(index_type, _TUPLE):
-        index_types, indices = index_type.types, cgutils.unpack_tuple(builder, index, len(index_type))
+        count = len(index_type)
+        index_types, indices = index_type.types, items_of(index, count) or cgutils.unpack_tuple(builder, index, count)
     else:
         index_types, indices = (index_type,), [index]
     fixed = []
@@ -149,6 +160,8 @@ def address(
             whole, step = steps[axis]
             whole = internals.fix_integer_index(context, builder, types.intp, whole, length)
             fixed.append(builder.mul(whole, step, flags=["nsw", "nuw"]))
+        elif index_types[axis] == types.intp and _is_never_negative(builder.function, indices[axis]):
+            fixed.append(indices[axis])
         else:
             fixed.append(internals.fix_integer_index(context, builder, index_types[axis], indices[axis], length))
     if context.enable_boundscheck:

@@ -16,7 +16,7 @@ from numba import types
 
 from zygote_py.ir import Lanes
 from zygote_py.numba_adapter.base.internals import ConfigStack, cgutils
-from zygote_py.numba_adapter.emitted.lowering.elements import Fields, address
+from zygote_py.numba_adapter.emitted.lowering.elements import Fields, address, items_of
 
 _BINARY: dict[Any, str] = {
     operator.add: "fadd",
@@ -143,7 +143,8 @@ def address_of_lanes(context: Any, builder: Any, array: Any, fields: Fields, ind
     """Return the address of the first of several numbers, at an index of all axes but the last."""
     is_tuple = isinstance(index_type, types.BaseTuple)
     kinds = list(index_type) if is_tuple else [index_type]
-    indices = cgutils.unpack_tuple(builder, index, len(kinds)) if is_tuple else [index]
+    count = len(kinds)
+    indices = items_of(index, count) or cgutils.unpack_tuple(builder, index, count) if is_tuple else [index]
     kind = types.UniTuple(types.intp, array.ndim)
     fixed = [context.cast(builder, each, of, types.intp) for each, of in zip(indices, kinds, strict=True)]
     whole = context.make_tuple(builder, kind, [*fixed, context.get_constant(types.intp, 0)])

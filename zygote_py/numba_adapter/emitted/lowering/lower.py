@@ -8,7 +8,7 @@ an operator is looked up once for operands of the same types.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import llvmlite.ir as llvm
@@ -28,6 +28,7 @@ from zygote_py.numba_adapter.emitted.lowering.elements import (
     is_element,
     is_matrix,
     items_of,
+    note_never_negative,
     transposed,
     view_at,
 )
@@ -48,6 +49,7 @@ from zygote_py.numba_adapter.emitted.lowering.selection import select
 from zygote_py.numba_adapter.emitted.lowering.stack_arrays import kept_on_stack
 
 _COUNT = types.MemInfoPointer(types.voidptr)
+NEVER_NEGATIVE = "zygote_py_never_negative"  # in the metadata of a function: the names of such variables
 _HANDLERS = (eh.exception_check, eh.mark_try_block, eh.end_try_block)
 
 
@@ -65,6 +67,7 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         self._uncounted: set[str] = set()
         self._returned: set[str] = set()  # tuples
         self._is_counting = True
+        self._never_negative: Collection[str] = (self.metadata or {}).pop(NEVER_NEGATIVE, ())
         self._on_stack: set[int] = set()  # the calls that make small arrays on the stack
         super().init()
         self._implementations: dict[Any, Any] = {}
@@ -140,6 +143,8 @@ class EmittedLower(_Lower):  # type: ignore[misc]
     def loadvar(self, name: str) -> Any:
         """Return the value of a variable."""
         value = super().loadvar(name)
+        if name in self._never_negative:
+            note_never_negative(self.function, value)
         if name not in self._singly_assigned_vars and type(self.typeof(name)) is types.Array:
             addresses = addresses_of(self.function)
             if addresses is not None:

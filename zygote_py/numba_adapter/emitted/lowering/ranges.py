@@ -135,5 +135,5 @@ def _next(builder: Any, item: Any, left: Any, stop: Any, step: int) -> tuple[Any
         return value, builder.icmp_signed("<" if step == 1 else ">", value, stop)
     count = builder.load(left)
     builder.store(builder.sub(count, count.type(1), flags=["nsw"]), left)
-    builder.store(builder.add(value, value.type(step)), item)
+    builder.store(builder.add(value, value.type(step), flags=["nsw"]), item)  # one after an item, or not used
     return value, builder.icmp_signed(">", count, count.type(0))
