@@ -45,6 +45,7 @@ from .script import (
     Script as Script,
     leaves as leaves,
     parts as parts,
+    refuse_leaves as refuse_leaves,
 )
 from .transforms import (
     CheckedForm as CheckedForm,

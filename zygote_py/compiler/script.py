@@ -82,7 +82,13 @@ def leaves(text: str, kind: Type) -> Iterator[Leaf]:
             yield from leaves(part, inner)
     elif is_number(kind) or is_array(kind):
         yield Leaf(text, kind)
-    elif is_whole(kind) and carries_adjoint(kind):
+    else:
+        refuse_leaves(kind)
+
+
+def refuse_leaves(kind: Type) -> None:
+    """Refuse a list or the like with numbers that can change continuously."""
+    if is_whole(kind) and carries_adjoint(kind):
         raise refuse(
             f"derivatives of this kind, of a value of type {kind} or with respect to one, are not supported",
             None,

@@ -39,7 +39,7 @@ class _Sparse(Driver):
     def _begun(self, call: numba_adapter.DerivedCall) -> tuple[Script, SelectedParameter, str, str]:
         """Return a new script, the selected parameter, the name of the last parameter, and the text of the function."""
         script = self.script(call, (*call.parameters, free("given", call.parameters)))
-        (asked,), _ = self.asked(call, script)
+        (asked,), _ = self.asked(call)
         result: Any = call.typed(call.argument_types[:-1]).return_type if self.order == 1 else None
         if self.order == 1 and not (is_array(result) and isinstance(result.dtype, types.Float)):
             raise refuse(
@@ -86,7 +86,7 @@ class Products(_Sparse):
             changes = []
             for number in range(WIDTH):
                 at = start if number == 0 else f"min({start} + {number}, count - 1)"
-                script.add(f"v_{number} = {rows}[{at}].reshape({asked.text}.shape)")
+                script.add(f"v_{number} = {rows}[{at}].reshape({names[asked.number]}.shape)")
                 tangents = [f"v_{number}" if place == asked.number else "None" for place in range(len(names))]
                 changes.append(f"({', '.join(tangents)},)")
             script.add(f"{taken} = {called}({', '.join(changes)},))")
@@ -121,7 +121,7 @@ class Weighed(_Sparse):
         inner = Script(f"{call.name}_weighed", (*names, rows), (function,), namespace={"np": script.namespace["np"]})
         inner.add(f"return np.sum({rows} * {function}({', '.join(names)}).ravel())")
         weighed = script.named(inner.function(), "weighed")
-        script.add(f"count = {rows}.shape[0]", f"found = np.zeros((count, {asked.text}.size), {dtype})")
+        script.add(f"count = {rows}.shape[0]", f"found = np.zeros((count, {names[asked.number]}.size), {dtype})")
         taken = ", ".join(copied(script, name, kind) for name, kind in zip(names, call.argument_types, strict=False))
         gradient = script.derived(GradientForm(asked.number), weighed)
         script.add("for k in range(count):", f"    dx = {gradient}({taken}, {rows}[k], {FUNCTION})")

@@ -115,6 +115,8 @@ class Flat(Driver):
 class Weighted(Hvp):
     """The weighted sum of the vector that a function returns; the weights are the last argument."""
 
+    typed = Driver.typed  # as a text
+
     def written(self, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
         """Return a function of the arguments and of the weights."""
         names = list(self.signature(inspect.signature(call.func)).parameters)

@@ -17,7 +17,6 @@ from dataclasses import replace
 from numba import types
 
 from zygote_py import numba_adapter
-from zygote_py.adjoints import refuse
 from zygote_py.base import statements as st
 from zygote_py.frontend import inlining
 from zygote_py.frontend.expressions import calls, dicts, evaluation, list_copies, lists, records, shared_copies
@@ -35,17 +34,13 @@ from zygote_py.frontend.values import (
     flat_type,
     flatten,
     is_dict,
-    is_tuple,
     is_used_up,
     leaves_of,
     literal,
+    parameter,
     parameters_of,
-    plain,
-    split,
-    structure,
     undefined,
     unflatten,
-    unsupported_argument,
 )
 from zygote_py.ir import (
     Block,
@@ -57,7 +52,6 @@ from zygote_py.ir import (
     Jump,
     Loc,
     Operand,
-    Param,
     Phi,
     Raise,
     Return,
@@ -145,19 +139,9 @@ class Lowering(Variables):
             params = parameters_of(name, type_, loc)
             self.function.params += params
             return LoweredValue(type_, tuple(params), numba_adapter.object_of(type_) if not params else None)
-        if kind := unsupported_argument(type_):
-            raise refuse(
-                f"the argument `{name}`, {kind}, is not supported",
-                loc,
-                "use a number, an array, a tuple or a NamedTuple",
-                name,
-            )
-        param = Param(structure(type_), name, loc)
+        param, value = parameter(b, name, type_, loc)
         self.function.params.append(param)
-        if not leaves_of(type_):
-            return LoweredValue(type_, (), numba_adapter.object_of(type_))
-        own = param.type if is_tuple(type_) else type_
-        return LoweredValue(plain(type_), split(b, param, own).leaves)
+        return value
 
     # ------------------------------------------------------------------------------------------------------- blocks
 

@@ -29,6 +29,7 @@ from .bundles import (
     known as known,
     leaves_of as leaves_of,
     literal as literal,
+    parameter as parameter,
     parameters_of as parameters_of,
     plain as plain,
     split as split,

@@ -386,6 +386,22 @@ def split(b: Builder, value: Operand, kind: Type) -> LoweredValue:
     return LoweredValue(kind, tuple(leaves))
 
 
+def parameter(b: Builder, name: str, type_: Type, loc: Loc) -> tuple[Param, LoweredValue]:
+    """Return a new parameter of a function that takes whole arguments, and its value, taken apart."""
+    if kind := unsupported_argument(type_):
+        raise refuse(
+            f"the argument `{name}`, {kind}, is not supported",
+            loc,
+            "use a number, an array, a tuple or a NamedTuple",
+            name,
+        )
+    param = Param(structure(type_), name, loc)
+    if not leaves_of(type_):
+        return param, LoweredValue(type_, (), numba_adapter.object_of(type_))
+    own = param.type if is_tuple(type_) else type_
+    return param, LoweredValue(plain(type_), split(b, param, own).leaves)
+
+
 def join(b: Builder, value: LoweredValue, leaf: Callable[[LoweredValue], Operand]) -> Operand:
     """Put the tuples of a value together again; `leaf` returns the operand of a component that is not a tuple."""
     if not is_tuple(value.type):
