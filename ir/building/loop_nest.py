@@ -56,7 +56,7 @@ class Accumulator:
 
 
 class Nest:
-    """A loop nest; each loop runs from `start` to its bound by `step`."""
+    """A loop nest; each loop runs from `start`, which is 0 by default, to its bound by `step`."""
 
     def __init__(
         self,
@@ -64,12 +64,12 @@ class Nest:
         bounds: Sequence[Operand],
         hints: Sequence[str],
         loc: Loc | None,
-        start: Operand = Const(0, INDEX),
+        start: Operand | None = None,
         step: int = 1,
     ) -> None:
         self.before = before
         self.loc = loc
-        self._start = start
+        self._start = Const(0, INDEX) if start is None else start
         self._step = Const(step, INDEX)
         self.headers: list[Block] = []
         self.bodies: list[Block] = []

@@ -15,9 +15,9 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from zygote_py import numba_adapter
+from zygote_py import base, numba_adapter
 from zygote_py.adjoints import DifferentiationError
-from zygote_py.base import TypedFunction, define
+from zygote_py.base import define
 from zygote_py.compiler.request import Request, Wrt, make_request, names_of
 from zygote_py.ir import Type, components_of
 from zygote_py.ir.lazy_dataclass import dataclass
@@ -70,7 +70,7 @@ class Form:
         """Return the signature of the derivative, given that of the function."""
         return of
 
-    def typed(self, call: numba_adapter.DerivedCall) -> TypedFunction:
+    def typed(self, call: numba_adapter.DerivedCall) -> base.TypedFunction:
         """Return the derivative for the types of a call: unless it is made in another way, what `written` returns."""
         return call.written(self.written(call), call.argument_types)
 

@@ -24,22 +24,23 @@ from contextlib import nullcontext
 import numpy as np
 from numba import types
 
+from zygote_py import frontend
 from zygote_py.compiler import MOST_NUMBERS, WIDTH, PushForm
 from zygote_py.drivers.forms import SelectedParameter, numbers_in, structured
-from zygote_py.frontend import Writer, named, of
-from zygote_py.frontend.values import INT, ZERO, LoweredValue, components, tuple_of
+from zygote_py.frontend.values import NOTHING, LoweredValue, components, named, tuple_of, value_of
 from zygote_py.ir import Const, Operand, Type, ops
 
+_ZERO = Const(0, types.int64)
 _ONE = LoweredValue(types.Tuple(()), ())  # the tangent 1 of a number
 
 
 class Side:
     """The rows or the columns of a matrix: leaves, where each begins (`starts`), and how many there are (`count`)."""
 
-    def __init__(self, w: Writer, found: Iterable[Operand], hint: str) -> None:
+    def __init__(self, w: frontend.Writer, found: Iterable[Operand], hint: str) -> None:
         self.leaves = list(found)
         self.starts: list[Operand] = []
-        self.count: Operand = ZERO
+        self.count: Operand = _ZERO
         self._w = w
         for place, leaf in enumerate(self.leaves):
             self.starts.append(self.count)
@@ -85,7 +86,7 @@ class Filling:
 
     def __init__(
         self,
-        w: Writer,
+        w: frontend.Writer,
         args: Sequence[LoweredValue],
         asked: Sequence[SelectedParameter],
         columns: Side,
@@ -127,13 +128,13 @@ class Filling:
         directions = self._add_directions(leaf, WIDTH)
         flat = [w.flat(each) for each in directions]
         size, one, zero = w.size(leaf), _number(1.0, leaf), _number(0.0, leaf)
-        with w.loop("k_0", ZERO, size, WIDTH) as k:
-            last = w.call(operator.sub, size, Const(1, INT), type=INT)
+        with w.loop("k_0", 0, size, WIDTH) as k:
+            last = w.call(operator.sub, size, Const(1, types.int64), type=types.int64)
             # at the end, the last one in several lanes
             ks = [k, *(named(w.least(w.plus(k, lane), last), f"k_{lane}") for lane in range(1, WIDTH))]
             for each, number in zip(flat, ks, strict=True):
                 w.store(each, one, number)
-            _, changes = self._push([self._direction({place: of(each)}) for each in directions])
+            _, changes = self._push([self._direction({place: value_of(each)}) for each in directions])
             for number in self._rows(place, rows):
                 self._put([each[number] for each in changes], rows.starts[number], first, ks)
             for each, number in zip(flat, ks, strict=True):
@@ -157,7 +158,7 @@ class Filling:
         """Write the call of the pushforward."""
         pushed = self.w.derived(PushForm(with_value, again=not self.once), self.function)
         result = self.w.invoke(pushed, tuple_of(self.args), tuple_of(directions))
-        value, changes = components(result) if with_value else (Writer.nothing, result)
+        value, changes = components(result) if with_value else (NOTHING, result)
         found = [list(numbers_in(change)) for change in components(changes)]
         for number, leaves in enumerate(found):
             if len(leaves) == 1:
@@ -166,12 +167,12 @@ class Filling:
 
     def _direction(self, changes: dict[int, LoweredValue]) -> LoweredValue:
         """Return the tangents of the arguments in one direction: `changes` for those leaves, None for others."""
-        tangents = [Writer.nothing] * len(self.args)
+        tangents = [NOTHING] * len(self.args)
         place = 0
         for each in self.asked:
             own = range(place, place + len(list(numbers_in(self.args[each.number]))))
             if any(number in changes for number in own):
-                items = (changes.get(number, Writer.nothing) for number in own)
+                items = (changes.get(number, NOTHING) for number in own)
                 tangents[each.number] = structured(each.type, items, plain=True)
             place = own.stop
         return tuple_of(tangents)
@@ -186,7 +187,7 @@ class Filling:
 
     def _first_row(self, row: Operand, first: Operand, k: Operand) -> Operand:
         """Return the first row that is written for columns from `k` on, of a leaf that begins at `row`."""
-        return ZERO
+        return _ZERO
 
     def _put(self, found: Sequence[Operand], row: Operand, first: Operand, ks: Sequence[Operand]) -> None:
         """Write the tangents of one leaf of the result to the columns `ks` of an array that begin at `first`."""
@@ -231,12 +232,12 @@ class SymmetricFilling(Filling):
         lanes = range(min(count, WIDTH))
         in_groups = count > WIDTH
         directions = self._add_directions(leaf, len(lanes))
-        groups = w.loop("k_0", ZERO, w.least(Const(count, INT), size), WIDTH) if in_groups else nullcontext(ZERO)
+        groups = w.loop("k_0", 0, w.least(Const(count, types.int64), size), WIDTH) if in_groups else nullcontext(_ZERO)
         with groups as first:
             for lane in lanes:
                 with w.loop("k", w.plus(first, lane), size, count) as k:
                     w.store(directions[lane], _number(1.0, leaf), k)
-            _, changes = self._push([self._direction({place: of(each)}) for each in directions])
+            _, changes = self._push([self._direction({place: value_of(each)}) for each in directions])
             for lane, (found,) in zip(lanes, changes, strict=True):
                 with w.loop("k", w.plus(first, lane), size, count) as k:
                     self._put_in_band(found, k, w.least(w.plus(k, band + 1), size))
@@ -253,7 +254,7 @@ class SymmetricFilling(Filling):
         self.w.store(self.matrix, value, row, column)
 
     def _first_row(self, row: Operand, first: Operand, k: Operand) -> Operand:
-        return k if row == first else ZERO
+        return k if row == first else _ZERO
 
     def _put_in_band(self, found: Operand, k: Operand, stop: Operand) -> None:
         with self.w.loop("i", k, stop) as i:

@@ -16,20 +16,15 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py import numba_adapter
+from zygote_py import base, frontend, numba_adapter
 from zygote_py.adjoints import refuse
 from zygote_py.adjoints.analysis import carries_adjoint, is_array, is_number
-from zygote_py.base import TypedFunction, free
+from zygote_py.base import free
 from zygote_py.compiler import GradientForm, PushForm, Request, does_not_take, signature_of, wrong_arguments
 from zygote_py.drivers.forms import Driver, SelectedParameter, converted
-from zygote_py.frontend import Writer, of
-from zygote_py.frontend.expressions import dicts, lists
 from zygote_py.frontend.values import (
-    INT,
-    ZERO,
-    Iteration,
+    NOTHING,
     LoweredValue,
-    OverIndices,
     component,
     components,
     dict_of,
@@ -38,6 +33,7 @@ from zygote_py.frontend.values import (
     is_structured,
     is_whole,
     tuple_of,
+    value_of,
 )
 from zygote_py.ir import Const, Loc, Type, components_of, copied_type
 from zygote_py.ir.lazy_dataclass import dataclass
@@ -84,7 +80,7 @@ class Pushforward(Driver):
         name = f"{names[number]}{found[3]}" if number < len(names) else text
         return super().argument_text(request, name) if found[1] == "args" else f"the tangent of `{name}`"
 
-    def typed(self, call: numba_adapter.DerivedCall) -> TypedFunction:
+    def typed(self, call: numba_adapter.DerivedCall) -> base.TypedFunction:
         """Return a function of the arguments and of the tangents."""
         captured, names = call.parameters[: self.captured_count], call.parameters[self.captured_count :]
         w = self.writer(call, (*captured, "args", "tangents"))
@@ -95,10 +91,10 @@ class Pushforward(Driver):
         for value, what in ((given, "arguments"), (changes, "tangents")):
             if not _is_plain_tuple(value.type, len(names)):
                 raise _wrong_number(call.func, len(names), value.type, what)
-        args, tangents = own, [Writer.nothing] * len(own)
+        args, tangents = own, [NOTHING] * len(own)
         for name, arg, change in zip(names, components(given), components(changes), strict=True):
             if single and isinstance(arg.type, types.Integer):
-                arg = of(w.cast(arg.leaves[0], types.float64))
+                arg = value_of(w.cast(arg.leaves[0], types.float64))
             args.append(arg)
             tangents.append(tangent_for(w, name, arg, change, call.loc))
         found = w.invoke(w.derived(PushForm()), tuple_of(args), tuple_of([tuple_of(tangents)]))
@@ -122,7 +118,7 @@ def _is_plain_tuple(kind: Type, count: int) -> bool:
 
 
 def tangent_for(
-    w: Writer, name: str, value: LoweredValue, change: LoweredValue, loc: Loc, in_dict: bool = False
+    w: frontend.Writer, name: str, value: LoweredValue, change: LoweredValue, loc: Loc, in_dict: bool = False
 ) -> LoweredValue:
     """Return the tangent of an argument, after writing its checks; `change` is what is given for it.
 
@@ -131,7 +127,7 @@ def tangent_for(
     kind: Any = value.type
     given: Any = change.type
     if isinstance(given, types.NoneType):
-        return Writer.nothing
+        return NOTHING
     if isinstance(kind, types.BaseTuple):
         if not isinstance(given, types.BaseTuple) or len(components_of(given)) != len(components_of(kind)):
             raise _misfit(name, kind, given, loc)
@@ -145,7 +141,7 @@ def tangent_for(
         _check_shape(w, name, value, change)
         if given.dtype == kind.dtype:
             return change
-        return of(w.call(np.copy, *change.leaves, type=copied_type(given).copy(dtype=kind.dtype)))
+        return value_of(w.call(np.copy, *change.leaves, type=copied_type(given).copy(dtype=kind.dtype)))
     scalar = isinstance(given, types.Number | types.Boolean)
     if is_number(kind):
         if not scalar or isinstance(given, types.Complex) > isinstance(kind, types.Complex):
@@ -153,16 +149,16 @@ def tangent_for(
         return change
     if scalar:
         w.raise_if(w.cast(change.leaves[0], types.boolean), f"`{name}` has no tangent but 0 or None")
-    return Writer.nothing
+    return NOTHING
 
 
-def _check_shape(w: Writer, name: str, value: LoweredValue, change: LoweredValue) -> None:
+def _check_shape(w: frontend.Writer, name: str, value: LoweredValue, change: LoweredValue) -> None:
     differ = w.differ(change.leaves[0], value.leaves[0])
     w.raise_if(differ, f"the tangent of `{name}` must have the shape of `{name}`")
 
 
 def _tangent_of_container(
-    w: Writer, name: str, value: LoweredValue, change: LoweredValue, loc: Loc, in_dict: bool
+    w: frontend.Writer, name: str, value: LoweredValue, change: LoweredValue, loc: Loc, in_dict: bool
 ) -> LoweredValue:
     """Return the tangent of a list, of a dict with its keys in the same order, or of the fields of an object."""
     kind: Any = value.type
@@ -174,9 +170,7 @@ def _tangent_of_container(
         if any(is_whole(field) for field in fields.values()):
             raise refuse(f"tangents of `{name}`, an object with objects or lists in it, are not supported", loc)
         pairs = zip(fields, components(change), strict=True)
-        return tuple_of(
-            [tangent_for(w, f"{name}.{field}", lists.read_field(w, value, field), own, loc) for field, own in pairs]
-        )
+        return tuple_of([tangent_for(w, f"{name}.{field}", w.field(value, field), own, loc) for field, own in pairs])
     if is_structured(kind):
         if given.dtype != kind.dtype or given.ndim != kind.ndim:
             raise _misfit(name, kind, given, loc)
@@ -190,27 +184,16 @@ def _tangent_of_container(
     if is_dict != (dict_of(given) is not None) or is_dict == is_list(given):
         raise _misfit(name, kind, given, loc)
     wrong = f"the tangent of `{name}` must have the {'keys' if is_dict else 'length'} of `{name}`"
-    length = dicts.length if is_dict else lists.length
-    w.raise_if(w.call(operator.ne, length(w, change), length(w, value), type=types.boolean), wrong)
-
+    w.raise_if(w.call(operator.ne, w.length(change), w.length(value), type=types.boolean), wrong)
     before = w.block
-    elements: Iteration = dicts.over(value).begin(w) if is_dict else OverIndices((lists.length(w, value),), INT)
-    item = dicts.item if is_dict else lists.item
-    with w.loop("k", ZERO, elements.length(w)) as k:
-        key = elements.at(k, w)
+    with w.keys(value) as key:
         if is_dict:
-            w.raise_if(dicts.lacks(w, change, key), wrong)
-        found = tangent_for(w, name, item(w, value, key), item(w, change, key), loc, in_dict or is_dict)
-        with w.back_in(before):
-            if is_dict:
-                whole = dicts.new(w, types.DictType(kind.key_type, found.type))
-            else:
-                list_of: Any = types.ListType if in_dict else types.List
-                whole = lists.build(w, [], list_of(found.type))
-        if is_dict:
-            dicts.store_item(w, whole, key, found)
-        else:
-            lists.method(w, whole, "append", [found], types.none)
+            w.raise_if(w.lacks(change, key), wrong)
+        found = tangent_for(w, name, w.at_key(value, key), w.at_key(change, key), loc, in_dict or is_dict)
+        list_of: Any = types.ListType if in_dict else types.List
+        with w.back_in(before):  # now that it is known what it will hold
+            whole = w.container(types.DictType(kind.key_type, found.type) if is_dict else list_of(found.type))
+        w.add_at_key(whole, key, found)
     return whole
 
 
@@ -234,7 +217,7 @@ class Derivative(Driver):
         """Return the derivative, or several, converted."""
         return tuple(map(convert, result)) if isinstance(self.wrt, tuple) else convert(result)
 
-    def typed(self, call: numba_adapter.DerivedCall) -> TypedFunction:
+    def typed(self, call: numba_adapter.DerivedCall) -> base.TypedFunction:
         """Return a function of the arguments."""
         w, args, asked, unwrap_single = self.start(call)
         for each in asked:
@@ -247,9 +230,9 @@ class Derivative(Driver):
         numbers = [each.number for each in asked]
         directions = []
         for one in numbers:
-            tangents = [Writer.nothing] * len(args)
+            tangents = [NOTHING] * len(args)
             for number in numbers:
-                tangents[number] = of(Const(float(number == one), types.float64))
+                tangents[number] = value_of(Const(float(number == one), types.float64))
             directions.append(tuple_of(tangents))
         changes = w.invoke(w.derived(PushForm(with_value=False)), tuple_of(args), tuple_of(directions))
         return w.returned(component(changes, 0) if unwrap_single else changes)
@@ -274,7 +257,7 @@ class Hvp(Driver):
         """Return the types of the arguments of the differentiated function."""
         return argument_types[:-1]
 
-    def typed(self, call: numba_adapter.DerivedCall) -> TypedFunction:
+    def typed(self, call: numba_adapter.DerivedCall) -> base.TypedFunction:
         """Return a function of the arguments and of the direction."""
         w = self.writer(call, list(self.signature(inspect.signature(call.func)).parameters))
         *args, direction = w.parameters
@@ -290,7 +273,7 @@ class Hvp(Driver):
                 call.loc,
                 hint=f"pass a tuple with {', '.join(f'that of `{each.name}`' for each in asked)}",
             )
-        tangents = [Writer.nothing] * len(args)
+        tangents = [NOTHING] * len(args)
         for each, change in zip(asked, directions, strict=True):
             tangents[each.number] = tangent_for(w, each.name, args[each.number], change, call.loc)
         wrt = asked[0].number if unwrap_single else tuple(each.number for each in asked)

@@ -14,12 +14,21 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py import numba_adapter
+from zygote_py import frontend, numba_adapter
 from zygote_py.adjoints import refuse
 from zygote_py.adjoints.analysis import carries_adjoint, element_of, is_array, is_number
 from zygote_py.compiler import Form, Request, Script, Wrt, hashable, make_request, names_of, refuse_leaves
-from zygote_py.frontend import Writer, like, of
-from zygote_py.frontend.values import LoweredValue, components, is_tuple, is_whole, leaves_of, tuple_of
+from zygote_py.frontend.values import (
+    NOTHING,
+    LoweredValue,
+    components,
+    is_tuple,
+    is_whole,
+    leaves_of,
+    tuple_like,
+    tuple_of,
+    value_of,
+)
 from zygote_py.ir import Operand, Type, components_of, leaf_types
 from zygote_py.ir.lazy_dataclass import dataclass
 
@@ -67,13 +76,13 @@ class Driver(Form):
         """Return the script that a driver is written to."""
         return Script(f"{call.name}_{self}", parameters, namespace={"np": np})
 
-    def writer(self, call: numba_adapter.DerivedCall, parameters: Sequence[str]) -> Writer:
+    def writer(self, call: numba_adapter.DerivedCall, parameters: Sequence[str]) -> frontend.Writer:
         """Return the writer of a driver's IR."""
-        return Writer(call, f"{call.name}_{self}", parameters)
+        return frontend.Writer(call, f"{call.name}_{self}", parameters)
 
     def start(
         self, call: numba_adapter.DerivedCall
-    ) -> tuple[Writer, list[LoweredValue], list[SelectedParameter], bool]:
+    ) -> tuple[frontend.Writer, list[LoweredValue], list[SelectedParameter], bool]:
         """Return a new writer, the arguments, the selected ones, and whether one was asked for by itself.
 
         Selected integers are converted to floats.
@@ -117,12 +126,14 @@ class Driver(Form):
         return found, request.unwrap_single
 
 
-def converted(w: Writer, asked: Sequence[SelectedParameter], args: Sequence[LoweredValue]) -> list[LoweredValue]:
+def converted(
+    w: frontend.Writer, asked: Sequence[SelectedParameter], args: Sequence[LoweredValue]
+) -> list[LoweredValue]:
     """Return the arguments, selected integers as floats."""
     made = list(args)
     for each in asked:
         if isinstance(made[each.number].type, types.Integer):
-            made[each.number] = of(w.cast(made[each.number].leaves[0], each.type))
+            made[each.number] = value_of(w.cast(made[each.number].leaves[0], each.type))
     return made
 
 
@@ -144,8 +155,8 @@ def structured(kind: Type, items: Iterator[LoweredValue], *, plain: bool = False
     """
     if isinstance(kind, types.BaseTuple):
         made = [structured(inner, items, plain=plain) for inner in components_of(kind)]
-        return tuple_of(made) if plain else like(kind, made)
-    return next(items) if is_number(kind) or is_array(kind) else Writer.nothing
+        return tuple_of(made) if plain else tuple_like(kind, made)
+    return next(items) if is_number(kind) or is_array(kind) else NOTHING
 
 
 def in_form(asked: Sequence[SelectedParameter], unwrap_single: bool, items: Iterator[LoweredValue]) -> LoweredValue:

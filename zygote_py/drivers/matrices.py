@@ -23,14 +23,13 @@ from typing import Any
 
 from numba import types
 
-from zygote_py import compiler, numba_adapter
+from zygote_py import base, compiler, frontend, numba_adapter
 from zygote_py.adjoints import DifferentiationError, refuse
-from zygote_py.base import TypedFunction, free
+from zygote_py.base import free
 from zygote_py.compiler import FUNCTION, GradientForm, PushForm, Script, leaves, parts, refuse_aux, signature_of
 from zygote_py.drivers.columns import DiagonalFilling, Filling, Side, SymmetricFilling, dtype_of, is_array, is_vector
 from zygote_py.drivers.forms import Driver, SelectedParameter, in_form, numbers_in, structured
-from zygote_py.frontend import Writer, named, of
-from zygote_py.frontend.values import ZERO, LoweredValue, component, components, tuple_of
+from zygote_py.frontend.values import NOTHING, LoweredValue, component, components, named, tuple_of, value_of
 from zygote_py.ir import Const, Operand, Type, components_of, ops
 from zygote_py.ir.lazy_dataclass import dataclass
 
@@ -45,7 +44,7 @@ class Hessian(Driver):
     def __str__(self) -> str:
         return "value_gradient_hessian" if self.with_gradient else "hessian"
 
-    def typed(self, call: numba_adapter.DerivedCall) -> TypedFunction:
+    def typed(self, call: numba_adapter.DerivedCall) -> base.TypedFunction:
         """Return a function of the arguments."""
         if self.has_aux:
             return with_aux(self, call)
@@ -83,7 +82,7 @@ class Diagonal(Hessian):
     def __str__(self) -> str:
         return "hessian_diagonal"
 
-    def typed(self, call: numba_adapter.DerivedCall) -> TypedFunction:
+    def typed(self, call: numba_adapter.DerivedCall) -> base.TypedFunction:
         """Return a function of the arguments."""
         w, args, asked, unwrap_single = self.start(call)
         columns = Side(w, _selected(args, asked), "n")
@@ -99,7 +98,9 @@ class Diagonal(Hessian):
             filling.matrix = w.array(ops.record, dtype_of([leaf]), w.size(leaf), hint=f"d_{place}")
             filling.fill_array(place, columns)
             found[place] = filling.matrix if is_vector(leaf) else w.reshaped(filling.matrix, w.shape(leaf))
-        return w.returned(in_form(asked, unwrap_single, (of(found[place]) for place in range(len(columns.leaves)))))
+        return w.returned(
+            in_form(asked, unwrap_single, (value_of(found[place]) for place in range(len(columns.leaves))))
+        )
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ class Jacobian(Driver):
         if self.mode not in ("auto", "forward", "reverse"):
             raise DifferentiationError(f"mode={self.mode!r}", hint="it is 'auto', 'forward' or 'reverse'")
 
-    def typed(self, call: numba_adapter.DerivedCall) -> TypedFunction:
+    def typed(self, call: numba_adapter.DerivedCall) -> base.TypedFunction:
         """Return a function of the arguments."""
         if self.has_aux:
             return with_aux(self, call)
@@ -126,7 +127,7 @@ class Jacobian(Driver):
         groups = list(filling.groups())
         first: list[list[Operand]] | None = None
         if self.mode == "reverse" or not groups:
-            unchanged = tuple_of([Writer.nothing] * len(args))  # the function works on copies, if they may be made
+            unchanged = tuple_of([NOTHING] * len(args))  # the function works on copies, if they may be made
             pushed = w.derived(PushForm(again=True))
             value = component(w.invoke(pushed, tuple_of(args), tuple_of([unchanged])), 0)
         else:
@@ -186,9 +187,9 @@ def _fill_rows(filling: Filling, rows: Side, places: Sequence[int]) -> None:
     form = GradientForm(tuple(each.number + 1 for each, _ in wanted))
     for number, leaf in enumerate(rows.leaves):
         gradient = w.derived(form, w.derived(Component(leaf=number)))
-        loop = w.loop("row", ZERO, w.size(leaf)) if is_array(leaf) else nullcontext(ZERO)
+        loop = w.loop("row", 0, w.size(leaf)) if is_array(leaf) else nullcontext(Const(0, types.int64))
         with loop as row:
-            found = w.invoke(gradient, of(row), *map(w.copied, filling.args), hint="g")
+            found = w.invoke(gradient, value_of(row), *map(w.copied, filling.args), hint="g")
             place = w.plus(rows.starts[number], row)
             for (_, own), part in zip(wanted, components(found), strict=True):
                 for column, slope in zip(own, numbers_in(part), strict=True):
@@ -230,7 +231,7 @@ class First(Driver):
         return script.function()
 
 
-def with_aux(driver: Hessian | Jacobian, call: numba_adapter.DerivedCall) -> TypedFunction:
+def with_aux(driver: Hessian | Jacobian, call: numba_adapter.DerivedCall) -> base.TypedFunction:
     """Return a function of the arguments that returns a matrix of the function's first result, and its second result.
 
     The function runs once more for this, on copies of its arguments.
@@ -274,17 +275,17 @@ def _bandwidth(call: numba_adapter.DerivedCall, asked: Sequence[SelectedParamete
     return compiler.bandwidth_of(call, tuple(kinds), asked[0].number)
 
 
-def _row(w: Writer, matrix: Operand, rows: Side, columns: Side, place: int) -> Iterator[LoweredValue]:
+def _row(w: frontend.Writer, matrix: Operand, rows: Side, columns: Side, place: int) -> Iterator[LoweredValue]:
     """Return the blocks of one leaf of the rows."""
     row = rows.leaves[place]
     for number, column in enumerate(columns.leaves):
         if not is_array(row) and not is_array(column):
-            yield of(w.item(matrix, rows.part(place), columns.part(number)))
+            yield value_of(w.item(matrix, rows.part(place), columns.part(number)))
             continue
         whole = rows.is_one and columns.is_one and is_array(row) and is_array(column)
         taken = matrix if whole else w.copy(w.item(matrix, rows.part(place), columns.part(number)))
         vectors = all(is_vector(leaf) for leaf in (row, column) if is_array(leaf))
-        yield of(taken if vectors else w.reshaped(taken, (*w.shape(row), *w.shape(column))))
+        yield value_of(taken if vectors else w.reshaped(taken, (*w.shape(row), *w.shape(column))))
 
 
 def copied(script: Script, text: str, kind: Type) -> str:

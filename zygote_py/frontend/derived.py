@@ -37,8 +37,8 @@ from zygote_py.numba_adapter import DerivedCall
 class Derived:
     """The IR of a derivative: a parameter per argument and hidden value, and for a closure's captured variables.
 
-    If there are values of type `Lanes` in it, `in_numbers` makes the same derivative without them. One that `is_inlined`
-    takes the place of its calls.
+    If there are values of type `Lanes` in it, `in_numbers` makes the same derivative without them. A derivative that
+    `is_inlined` takes the place of its calls.
     """
 
     function: Function

@@ -7,7 +7,7 @@
     with w.loop("k", 0, n) as k:                                (b1, the header, with %k0: i64 = phi b0: 0, b2: %k1)
         dx = w.invoke(w.derived(GradientForm()), x)             %dx = f_gradient %x : f64[:]
         w.store(a, *dx.leaves, k)                               %t = getitem %a, %k0 : f64[:]       setitem %t, %dx
-    typed = w.returned(of(a))                                   return %a
+    typed = w.returned(value_of(a))                                   return %a
 
 Values are those of the front end: a `LoweredValue` for anything with a type, operands for numbers and arrays. The
 instructions are the ones to which the front end lowers such Python.
@@ -38,14 +38,18 @@ from zygote_py.frontend.values import (
     LoweredValue,
     components,
     flat_type,
+    is_dict,
     is_tuple,
     join,
     leaves_of,
     lowered,
+    named,
     parameter,
     product,
     shape_of,
+    tuple_like,
     unflatten,
+    value_of,
 )
 from zygote_py.ir import (
     NONE,
@@ -53,7 +57,6 @@ from zygote_py.ir import (
     Branch,
     Const,
     Function,
-    Instr,
     Jump,
     Loc,
     Nest,
@@ -70,7 +73,6 @@ from zygote_py.ir import (
     inserting,
     ops,
     routines_of,
-    with_components,
 )
 from zygote_py.numba_adapter import DerivedCall
 
@@ -79,8 +81,6 @@ Length = Operand | int
 
 class Writer(Emitter):
     """Writes the function for a call of a derivative: `parameters` are its arguments, `closure` what it is made of."""
-
-    nothing = LoweredValue(types.none, (NONE,))
 
     def __init__(self, call: DerivedCall, name: str, names: Sequence[str]) -> None:
         loc = Loc(f"<zygote_py {name}>", 1)
@@ -244,14 +244,14 @@ class Writer(Emitter):
 
     def store(self, array: Operand, value: Operand, *index: Length) -> None:
         """Write `array[index] = value`."""
-        arrays.store_item(self, array, tuple(map(as_length, index)), LoweredValue(value.type, (value,)))
+        arrays.store_item(self, array, tuple(map(as_length, index)), value_of(value))
 
     def flat(self, leaf: Operand) -> Operand:
         """Return the elements of an array in a row; a number as it is."""
         own = leaf.type
         if not isinstance(own, types.Array) or own.ndim == 1:
             return leaf
-        found = lowered(self, np.ravel, [of(leaf)], {}, own.copy(ndim=1, layout="C"))
+        found = lowered(self, np.ravel, [value_of(leaf)], {}, own.copy(ndim=1, layout="C"))
         assert found is not None
         return found.leaves[0]
 
@@ -264,7 +264,7 @@ class Writer(Emitter):
     def copied(self, value: LoweredValue) -> LoweredValue:
         """Return a value that a function may mutate, its arrays copied."""
         if is_tuple(value.type) and not numba_adapter.is_closure(value.type):
-            return like(value.type, [self.copied(part) for part in components(value)])
+            return tuple_like(value.type, [self.copied(part) for part in components(value)])
         if not isinstance(value.type, types.Array):
             return value
         return LoweredValue(copied_type(value.type), tuple(map(self.copy, value.leaves)))
@@ -276,23 +276,41 @@ class Writer(Emitter):
         every: Operand = Const(False, types.boolean)
         return reduce(lambda one, other: self.call(operator.or_, one, other, type=types.boolean), tests or [every])
 
+    # ------------------------------------------------------------------------------------------------ lists and dicts
 
-def of(operand: Operand) -> LoweredValue:
-    """Return a number or an array as a value."""
-    return LoweredValue(operand.type, (operand,))
+    def length(self, value: LoweredValue) -> Operand:
+        """Return `len(value)`, of a list or a dict."""
+        return dicts.length(self, value) if is_dict(value.type) else lists.length(self, value)
 
+    @contextmanager
+    def keys(self, value: LoweredValue) -> Iterator[LoweredValue]:
+        """Continue in the body of a loop over the keys of a dict, or the indices of a list."""
+        over = dicts.over(value).begin(self) if is_dict(value.type) else None
+        with self.loop("k", 0, self.length(value) if over is None else over.length(self)) as k:
+            yield value_of(k) if over is None else over.at(k, self)
 
-def like(kind: Type, parts: Sequence[LoweredValue]) -> LoweredValue:
-    """Return a value with the structure of a tuple type, and with other components."""
-    made = with_components(kind, tuple(part.type for part in parts))
-    return LoweredValue(made, tuple(leaf for part in parts for leaf in part.leaves))
+    def at_key(self, value: LoweredValue, key: LoweredValue) -> LoweredValue:
+        """Return `value[key]`."""
+        return (dicts.item if is_dict(value.type) else lists.item)(self, value, key)
 
+    def field(self, value: LoweredValue, name: str) -> LoweredValue:
+        """Return `value.name`, of an object of a jitclass."""
+        return lists.read_field(self, value, name)
 
-def named(operand: Operand, hint: str) -> Operand:
-    """Return an operand, which gets a name if it has none."""
-    if isinstance(operand, Instr) and not operand.hint:
-        operand.hint = hint
-    return operand
+    def lacks(self, value: LoweredValue, key: LoweredValue) -> Operand:
+        """Return `key not in value`, of a dict."""
+        return dicts.lacks(self, value, key)
+
+    def container(self, kind: Type) -> LoweredValue:
+        """Return a new list or dict."""
+        return dicts.new(self, kind) if is_dict(kind) else lists.build(self, [], kind)
+
+    def add_at_key(self, target: LoweredValue, key: LoweredValue, value: LoweredValue) -> None:
+        """Write `target[key] = value`; of a list, `target.append(value)`."""
+        if is_dict(target.type):
+            dicts.store_item(self, target, key, value)
+        else:
+            lists.method(self, target, "append", [value], types.none)
 
 
 def as_length(value: Length) -> Operand:

@@ -66,6 +66,9 @@ class LoweredValue:
     iterator: Any = None
 
 
+NOTHING = LoweredValue(types.none, (NONE,))
+
+
 def plain(type: Type) -> Type:
     """Return the type that a value has at run time: of `Literal[int](2)`, int64."""
     if isinstance(type, types.Omitted):
@@ -297,6 +300,24 @@ def tuple_of(parts: Sequence[LoweredValue]) -> LoweredValue:
     return LoweredValue(
         types.Tuple([part.type for part in parts]), tuple(leaf for part in parts for leaf in part.leaves)
     )
+
+
+def tuple_like(kind: Type, parts: Sequence[LoweredValue]) -> LoweredValue:
+    """Return values as the components of a tuple, of the same NamedTuple or dataclass as a type if that is one."""
+    made = with_components(kind, tuple(part.type for part in parts))
+    return LoweredValue(made, tuple(leaf for part in parts for leaf in part.leaves))
+
+
+def value_of(operand: Operand) -> LoweredValue:
+    """Return a number or an array as a value."""
+    return LoweredValue(operand.type, (operand,))
+
+
+def named(operand: Operand, hint: str) -> Operand:
+    """Return an operand, which gets a name if it is an instruction without one."""
+    if isinstance(operand, Instr) and not operand.hint:
+        operand.hint = hint
+    return operand
 
 
 def constant(value: object, type: Type) -> Const:
