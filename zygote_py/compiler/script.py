@@ -45,11 +45,6 @@ class Leaf:
         return isinstance(self.type, types.Array)
 
     @property
-    def is_complex(self) -> bool:
-        """Whether it is complex."""
-        return isinstance(self.number, types.Complex)
-
-    @property
     def number(self) -> Type:
         """The type of the number, or of the array's elements."""
         return self.type.dtype if isinstance(self.type, types.Array) else self.type
@@ -170,12 +165,13 @@ class Script:
             return f"({inside},)" if inside else "()"
         return f"{self.named(numba_adapter.constructor_of(cls), cls.__name__)}({inside})"
 
-    def like(self, kind: Type, items: Iterator[str], plain: bool = False) -> str:
-        """Return a value with the structure of a type, as text: `items` for its leaves, None in all other places."""
+    def copied(self, text: str, kind: Type) -> str:
+        """Return a value that the function may mutate, its arrays copied, as text."""
         if isinstance(kind, types.BaseTuple):
-            made = [self.like(inner, items, plain) for inner in components_of(kind)]
-            return f"({', '.join(made)},)" if plain else self.built(kind, made)
-        return next(items) if is_number(kind) or is_array(kind) else "None"
+            if not any(leaf.is_array for leaf in leaves(text, kind)):
+                return text
+            return self.built(kind, (self.copied(one, inner) for one, inner in parts(text, kind)))
+        return f"{text}.copy()" if isinstance(kind, types.Array) else text
 
     def function(self) -> Callable[..., Any]:
         """Return the function."""

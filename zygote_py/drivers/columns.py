@@ -27,7 +27,7 @@ from numba import types
 from zygote_py import frontend
 from zygote_py.compiler import MOST_NUMBERS, WIDTH, PushForm
 from zygote_py.drivers.forms import SelectedParameter, numbers_in, structured
-from zygote_py.frontend.values import NOTHING, LoweredValue, components, named, tuple_of, value_of
+from zygote_py.frontend.values import NOTHING, LoweredValue, components, named, tuple_of, value_of, with_names
 from zygote_py.ir import Const, Operand, Type, ops
 
 _ZERO = Const(0, types.int64)
@@ -126,7 +126,7 @@ class Filling:
         w = self.w
         leaf, first = self.columns.leaves[place], self.columns.starts[place]
         directions = self._add_directions(leaf, WIDTH)
-        flat = [w.flat(each) for each in directions]
+        flat = [named(w.flat(each), f"u_{lane}") for lane, each in enumerate(directions)]
         size, one, zero = w.size(leaf), _number(1.0, leaf), _number(0.0, leaf)
         with w.loop("k_0", 0, size, WIDTH) as k:
             last = w.call(operator.sub, size, Const(1, types.int64), type=types.int64)
@@ -159,11 +159,8 @@ class Filling:
         pushed = self.w.derived(PushForm(with_value, again=not self.once), self.function)
         result = self.w.invoke(pushed, tuple_of(self.args), tuple_of(directions))
         value, changes = components(result) if with_value else (NOTHING, result)
-        found = [list(numbers_in(change)) for change in components(changes)]
-        for number, leaves in enumerate(found):
-            if len(leaves) == 1:
-                named(leaves[0], f"t_{number}")
-        return value, found
+        tangents = (with_names(change, f"t_{number}") for number, change in enumerate(components(changes)))
+        return value, [list(numbers_in(change)) for change in tangents]
 
     def _direction(self, changes: dict[int, LoweredValue]) -> LoweredValue:
         """Return the tangents of the arguments in one direction: `changes` for those leaves, None for others."""
@@ -197,7 +194,7 @@ class Filling:
             for column, leaf in zip(columns, found, strict=True):
                 self._put_cells(leaf, row, column)
             return
-        flat = [w.flat(leaf) for leaf in found]
+        flat = [named(w.flat(leaf), f"r_{lane}") for lane, leaf in enumerate(found)]
         with w.loop("i", self._first_row(row, first, ks[0]), w.size(flat[0])) as i:
             for column, leaf in zip(columns, flat, strict=True):
                 self._put_cells(w.item(leaf, i), w.plus(row, i), column)

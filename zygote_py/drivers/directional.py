@@ -25,7 +25,6 @@ from zygote_py.drivers.forms import Driver, SelectedParameter, converted
 from zygote_py.frontend.values import (
     NOTHING,
     LoweredValue,
-    component,
     components,
     dict_of,
     is_list,
@@ -34,6 +33,7 @@ from zygote_py.frontend.values import (
     is_whole,
     tuple_of,
     value_of,
+    with_names,
 )
 from zygote_py.ir import Const, Loc, Type, components_of, copied_type
 from zygote_py.ir.lazy_dataclass import dataclass
@@ -95,11 +95,12 @@ class Pushforward(Driver):
         for name, arg, change in zip(names, components(given), components(changes), strict=True):
             if single and isinstance(arg.type, types.Integer):
                 arg = value_of(w.cast(arg.leaves[0], types.float64))
-            args.append(arg)
-            tangents.append(tangent_for(w, name, arg, change, call.loc))
+            args.append(with_names(arg, name))
+            tangents.append(tangent_for(w, name, arg, with_names(change, f"t{name}"), call.loc))
         found = w.invoke(w.derived(PushForm()), tuple_of(args), tuple_of([tuple_of(tangents)]))
         value, directions = components(found)
-        return w.returned(tuple_of([value, component(directions, 0)]))
+        (change,) = components(directions)
+        return w.returned(tuple_of([with_names(value, "value"), with_names(change, "dy")]))
 
 
 def _wrong_number(func: Any, count: int, given: Any, what: str) -> TypeError:
@@ -235,7 +236,8 @@ class Derivative(Driver):
                 tangents[number] = value_of(Const(float(number == one), types.float64))
             directions.append(tuple_of(tangents))
         changes = w.invoke(w.derived(PushForm(with_value=False)), tuple_of(args), tuple_of(directions))
-        return w.returned(component(changes, 0) if unwrap_single else changes)
+        found = [with_names(change, f"dy_{place}") for place, change in enumerate(components(changes))]
+        return w.returned(found[0] if unwrap_single else tuple_of(found))
 
 
 @dataclass(frozen=True)
@@ -278,7 +280,8 @@ class Hvp(Driver):
             tangents[each.number] = tangent_for(w, each.name, args[each.number], change, call.loc)
         wrt = asked[0].number if unwrap_single else tuple(each.number for each in asked)
         pushed = w.derived(PushForm(with_value=False), w.derived(GradientForm(wrt)))
-        return w.returned(component(w.invoke(pushed, tuple_of(args), tuple_of([tuple_of(tangents)])), 0))
+        (change,) = components(w.invoke(pushed, tuple_of(args), tuple_of([tuple_of(tangents)])))
+        return w.returned(with_names(change, "dy"))
 
     def _of_all(self, call: numba_adapter.DerivedCall) -> tuple[list[SelectedParameter], bool]:
         """Return all parameters that have a tangent."""

@@ -26,11 +26,20 @@ from numba import types
 from zygote_py import base, compiler, frontend, numba_adapter
 from zygote_py.adjoints import DifferentiationError, refuse
 from zygote_py.base import free
-from zygote_py.compiler import FUNCTION, GradientForm, PushForm, Script, leaves, parts, refuse_aux, signature_of
+from zygote_py.compiler import FUNCTION, GradientForm, PushForm, leaves, refuse_aux, signature_of
 from zygote_py.drivers.columns import DiagonalFilling, Filling, Side, SymmetricFilling, dtype_of, is_array, is_vector
 from zygote_py.drivers.forms import Driver, SelectedParameter, in_form, numbers_in, structured
-from zygote_py.frontend.values import NOTHING, LoweredValue, component, components, named, tuple_of, value_of
-from zygote_py.ir import Const, Operand, Type, components_of, ops
+from zygote_py.frontend.values import (
+    NOTHING,
+    LoweredValue,
+    component,
+    components,
+    named,
+    tuple_of,
+    value_of,
+    with_names,
+)
+from zygote_py.ir import Const, Operand, components_of, ops
 from zygote_py.ir.lazy_dataclass import dataclass
 
 
@@ -55,10 +64,9 @@ class Hessian(Driver):
         found: tuple[LoweredValue, ...] = ()
         if self.with_gradient:
             filling.once = False
-            value, slope = components(
-                w.invoke(w.derived(replace(gradient, with_value=True)), *map(w.copied, args), hint="found")
-            )
-            found = (value, component(slope, 0) if unwrap_single else slope)
+            value, slope = components(w.invoke(w.derived(replace(gradient, with_value=True)), *map(w.copied, args)))
+            slope = component(slope, 0) if unwrap_single else slope
+            found = (with_names(value, "value"), with_names(slope, "found"))
         filling.band = _bandwidth(call, asked)
         made = ops.record if filling.band is None else ops.zeros
         filling.matrix = w.array(made, columns.dtype, columns.count, columns.count, hint="a")
@@ -132,7 +140,7 @@ class Jacobian(Driver):
             value = component(w.invoke(pushed, tuple_of(args), tuple_of([unchanged])), 0)
         else:
             value, first = filling.push_numbers(groups[0], with_value=True)
-        rows = Side(w, numbers_in(value), "m")
+        rows = Side(w, numbers_in(with_names(value, "y")), "m")
         is_complex = isinstance(rows.dtype, types.Complex)
         if self.mode == "reverse" and is_complex:
             raise refuse("a complex result in reverse mode", call.loc, "use mode='forward'")
@@ -189,7 +197,7 @@ def _fill_rows(filling: Filling, rows: Side, places: Sequence[int]) -> None:
         gradient = w.derived(form, w.derived(Component(leaf=number)))
         loop = w.loop("row", 0, w.size(leaf)) if is_array(leaf) else nullcontext(Const(0, types.int64))
         with loop as row:
-            found = w.invoke(gradient, value_of(row), *map(w.copied, filling.args), hint="g")
+            found = with_names(w.invoke(gradient, value_of(row), *map(w.copied, filling.args)), "g")
             place = w.plus(rows.starts[number], row)
             for (_, own), part in zip(wanted, components(found), strict=True):
                 for column, slope in zip(own, numbers_in(part), strict=True):
@@ -286,12 +294,3 @@ def _row(w: frontend.Writer, matrix: Operand, rows: Side, columns: Side, place: 
         taken = matrix if whole else w.copy(w.item(matrix, rows.part(place), columns.part(number)))
         vectors = all(is_vector(leaf) for leaf in (row, column) if is_array(leaf))
         yield value_of(taken if vectors else w.reshaped(taken, (*w.shape(row), *w.shape(column))))
-
-
-def copied(script: Script, text: str, kind: Type) -> str:
-    """Return a value that the function may mutate, its arrays copied, as text."""
-    if isinstance(kind, types.BaseTuple):
-        if not any(leaf.is_array for leaf in leaves(text, kind)):
-            return text
-        return script.built(kind, (copied(script, one, inner) for one, inner in parts(text, kind)))
-    return f"{text}.copy()" if isinstance(kind, types.Array) else text

@@ -21,7 +21,6 @@ from zygote_py.adjoints.analysis import is_array
 from zygote_py.base import free
 from zygote_py.compiler import FUNCTION, WIDTH, GradientForm, PushForm, Script, TraceForm, signature_of
 from zygote_py.drivers.forms import Driver, SelectedParameter
-from zygote_py.drivers.matrices import copied
 from zygote_py.ir.lazy_dataclass import dataclass
 
 
@@ -122,7 +121,7 @@ class Weighed(_Sparse):
         inner.add(f"return np.sum({rows} * {function}({', '.join(names)}).ravel())")
         weighed = script.named(inner.function(), "weighed")
         script.add(f"count = {rows}.shape[0]", f"found = np.zeros((count, {names[asked.number]}.size), {dtype})")
-        taken = ", ".join(copied(script, name, kind) for name, kind in zip(names, call.argument_types, strict=False))
+        taken = ", ".join(script.copied(name, kind) for name, kind in zip(names, call.argument_types, strict=False))
         gradient = script.derived(GradientForm(asked.number), weighed)
         script.add("for k in range(count):", f"    dx = {gradient}({taken}, {rows}[k], {FUNCTION})")
         script.add("    found[k] = dx.ravel()", "return found")

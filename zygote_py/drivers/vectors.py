@@ -30,7 +30,6 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints import refuse
 from zygote_py.base import free
 from zygote_py.compiler import FUNCTION, Script, leaves, parts, signature_of
-from zygote_py.drivers.columns import plus
 from zygote_py.drivers.directional import Hvp
 from zygote_py.drivers.forms import Driver
 from zygote_py.ir import Loc
@@ -127,6 +126,11 @@ class Weighted(Hvp):
         script.add("    raise ValueError('there must be one weight for each component')")
         script.add("s = 0.0", "for i in range(y.size):", f"    s += {weights}[i] * y[i]", "return s")
         return script.function()
+
+
+def plus(*terms: str) -> str:
+    """Return a sum, as text."""
+    return " + ".join(term for term in terms if term != "0") or "0"
 
 
 def _numbers(text: str, kind: Any, whole: Any, loc: Loc) -> Iterator[tuple[str, Any]]:

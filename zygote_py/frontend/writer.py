@@ -36,6 +36,7 @@ from zygote_py.frontend.values import (
     INT,
     Emitter,
     LoweredValue,
+    alternatives,
     components,
     flat_type,
     is_dict,
@@ -107,21 +108,21 @@ class Writer(Emitter):
         function = function or self.closure
         return replace(function, type=self.derived_call.derived(form, function.type))
 
-    def invoke(self, function: LoweredValue, *args: LoweredValue, hint: str = "") -> LoweredValue:
+    def invoke(self, function: LoweredValue, *args: LoweredValue) -> LoweredValue:
         """Return the result of a call of a derivative."""
         kind: Any = function.type
-        return self._invoke(kind.typed((*(arg.type for arg in args), kind)), (*args, function), hint)
+        return self._invoke(kind.typed((*(arg.type for arg in args), kind)), (*args, function))
 
     def run(self, *args: LoweredValue) -> LoweredValue:
         """Return the result of a call of the function itself."""
         return self._invoke(self.derived_call.typed(tuple(arg.type for arg in args)), (*args, self.closure))
 
-    def _invoke(self, called: TypedFunction, args: Sequence[LoweredValue], hint: str = "") -> LoweredValue:
+    def _invoke(self, called: TypedFunction, args: Sequence[LoweredValue]) -> LoweredValue:
         typed, routine = self._routine(called)
         kinds = typed.parameter_types[typed.argument_count :]
         hidden = [self._captured(each, kind, typed.name) for each, kind in zip(typed.hidden, kinds, strict=True)]
         operands = [leaf for value in (*args, *hidden) for leaf in value.leaves]
-        found = self.call(routine, *operands, type=flat_type(leaves_of(typed.return_type)), hint=hint)
+        found = self.call(routine, *operands, type=flat_type(leaves_of(typed.return_type)))
         return dicts.with_own_keys(self, unflatten(self, found, typed.return_type))
 
     def _routine(self, typed: TypedFunction) -> tuple[TypedFunction, Routine]:
@@ -160,6 +161,10 @@ class Writer(Emitter):
         hidden = tuple(capture for capture, _ in self._hidden.values())
         return typed_as_derived(self.derived_call, derived, self.name, value.type, hidden, tuple(self._frozen.values()))
 
+    def cast_bundle(self, bundle: LoweredValue, type: Type) -> LoweredValue:
+        """Return a value as one of another type: numbers are converted, also those in tuples."""
+        return alternatives.cast(self, bundle, type)
+
     # -------------------------------------------------------------------------------------------------- control flow
 
     @contextmanager
@@ -174,7 +179,7 @@ class Writer(Emitter):
     def either(self, condition: Operand, then: Callable[[], None], orelse: Callable[[], None]) -> None:
         """Write an `if` with two branches."""
         branches, after = (Block(self.loc), Block(self.loc)), Block(self.loc)
-        self.block.terminator = Branch(condition, *branches)
+        self.block.terminator = Branch(named(condition, "c"), *branches)
         for block, write in zip(branches, (then, orelse), strict=True):
             self._begin(block)
             write()
@@ -184,7 +189,7 @@ class Writer(Emitter):
     def raise_if(self, condition: Operand, message: str) -> None:
         """Write `if condition: raise ValueError(message)`."""
         raising, after = Block(self.loc), Block(self.loc)
-        self.block.terminator = Branch(condition, raising, after)
+        self.block.terminator = Branch(named(condition, "c"), raising, after)
         raising.terminator = Raise(ValueError, (Const(message, types.unicode_type),))
         self._begin(raising, after)
 

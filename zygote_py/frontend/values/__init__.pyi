@@ -43,6 +43,7 @@ from .bundles import (
     unsupported as unsupported,
     unsupported_argument as unsupported_argument,
     value_of as value_of,
+    with_names as with_names,
 )
 from .containers import (
     gradient_type as gradient_type,

@@ -320,6 +320,13 @@ def named(operand: Operand, hint: str) -> Operand:
     return operand
 
 
+def with_names(value: LoweredValue, hint: str) -> LoweredValue:
+    """Return a value, whose numbers and arrays get a name if they have none."""
+    for leaf in value.leaves:
+        named(leaf, hint)
+    return value
+
+
 def constant(value: object, type: Type) -> Const:
     """Return a constant of a scalar type, in Python's own form of it."""
     match type:
