@@ -41,7 +41,6 @@ from .script import (
     FUNCTION as FUNCTION,
     MOST_NUMBERS as MOST_NUMBERS,
     WIDTH as WIDTH,
-    Leaf as Leaf,
     Script as Script,
     leaves as leaves,
     parts as parts,

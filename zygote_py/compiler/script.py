@@ -100,8 +100,8 @@ def parts(text: str, kind: Any) -> Iterator[tuple[str, Type]]:
 
 # The names that drivers use.
 _OWN = re.compile(
-    r"(a|args|back|count|dtype|dx|dy|e|found|g|i|j|k|row|s|same|sets|start|tangents|unions|v|value|y"
-    r"|(component|[degkmnrtuv]|dy)_\d+|range|len|float|min|closure)_*"
+    r"(a|back|count|dtype|dx|found|g|i|k|s|same|sets|start|unions|u|v|value|y"
+    r"|([degkntuv]|dy)_\d+|range|len|float|min|closure)_*"
 )
 
 

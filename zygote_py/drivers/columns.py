@@ -132,13 +132,13 @@ class Filling:
             last = w.call(operator.sub, size, Const(1, types.int64), type=types.int64)
             # at the end, the last one in several lanes
             ks = [k, *(named(w.least(w.plus(k, lane), last), f"k_{lane}") for lane in range(1, WIDTH))]
-            for each, number in zip(flat, ks, strict=True):
-                w.store(each, one, number)
+            for each, index in zip(flat, ks, strict=True):
+                w.store(each, one, index)
             _, changes = self._push([self._direction({place: value_of(each)}) for each in directions])
             for number in self._rows(place, rows):
                 self._put([each[number] for each in changes], rows.starts[number], first, ks)
-            for each, number in zip(flat, ks, strict=True):
-                w.store(each, zero, number)
+            for each, index in zip(flat, ks, strict=True):
+                w.store(each, zero, index)
 
     def _add_directions(self, leaf: Operand, count: int) -> list[Operand]:
         """Write the tangents of an array in several directions, zeros.
@@ -150,7 +150,7 @@ class Filling:
         if not is_vector(leaf):
             return [w.array(ops.zeros, dtype, *w.shape(leaf), hint=f"e_{lane}") for lane in range(count)]
         together = w.array(ops.zeros, dtype, w.size(leaf), count, hint="e")
-        return [w.item(together, w.slice(), lane, hint=f"e_{lane}") for lane in range(count)]
+        return [w.element(together, w.slice(), lane, hint=f"e_{lane}") for lane in range(count)]
 
     def _push(
         self, directions: Sequence[LoweredValue], *, with_value: bool = False
@@ -197,7 +197,7 @@ class Filling:
         flat = [named(w.flat(leaf), f"r_{lane}") for lane, leaf in enumerate(found)]
         with w.loop("i", self._first_row(row, first, ks[0]), w.size(flat[0])) as i:
             for column, leaf in zip(columns, flat, strict=True):
-                self._put_cells(w.item(leaf, i), w.plus(row, i), column)
+                self._put_cells(w.element(leaf, i), w.plus(row, i), column)
 
 
 def _number(value: float, leaf: Operand) -> Const:
@@ -255,7 +255,7 @@ class SymmetricFilling(Filling):
 
     def _put_in_band(self, found: Operand, k: Operand, stop: Operand) -> None:
         with self.w.loop("i", k, stop) as i:
-            self._put_cells(self.w.item(found, i), i, k)
+            self._put_cells(self.w.element(found, i), i, k)
 
 
 class DiagonalFilling(SymmetricFilling):
@@ -263,7 +263,7 @@ class DiagonalFilling(SymmetricFilling):
 
     def _put(self, found: Sequence[Operand], row: Operand, first: Operand, ks: Sequence[Operand]) -> None:
         for k, leaf in zip(ks, found, strict=True) if row == first else ():
-            self.w.store(self.matrix, self.w.item(self.w.flat(leaf), k), k)
+            self.w.store(self.matrix, self.w.element(self.w.flat(leaf), k), k)
 
     def _put_in_band(self, found: Operand, k: Operand, stop: Operand) -> None:
-        self.w.store(self.matrix, self.w.item(found, k), k)
+        self.w.store(self.matrix, self.w.element(found, k), k)

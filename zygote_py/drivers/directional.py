@@ -142,7 +142,8 @@ def tangent_for(
         _check_shape(w, name, value, change)
         if given.dtype == kind.dtype:
             return change
-        return value_of(w.call(np.copy, *change.leaves, type=copied_type(given).copy(dtype=kind.dtype)))
+        made: Any = copied_type(given)
+        return value_of(w.call(np.copy, *change.leaves, type=made.copy(dtype=kind.dtype)))
     scalar = isinstance(given, types.Number | types.Boolean)
     if is_number(kind):
         if not scalar or isinstance(given, types.Complex) > isinstance(kind, types.Complex):
@@ -187,10 +188,10 @@ def _tangent_of_container(
     wrong = f"the tangent of `{name}` must have the {'keys' if is_dict else 'length'} of `{name}`"
     w.raise_if(w.call(operator.ne, w.length(change), w.length(value), type=types.boolean), wrong)
     before = w.block
-    with w.keys(value) as key:
+    with w.entries(value) as (key, item):
         if is_dict:
             w.raise_if(w.lacks(change, key), wrong)
-        found = tangent_for(w, name, w.at_key(value, key), w.at_key(change, key), loc, in_dict or is_dict)
+        found = tangent_for(w, name, item, w.at_key(change, key), loc, in_dict or is_dict)
         list_of: Any = types.ListType if in_dict else types.List
         with w.back_in(before):  # now that it is known what it will hold
             whole = w.container(types.DictType(kind.key_type, found.type) if is_dict else list_of(found.type))

@@ -250,8 +250,8 @@ def with_aux(driver: Hessian | Jacobian, call: numba_adapter.DerivedCall) -> bas
         raise refuse_aux(result, call.loc)
     wrt = asked[0].number if unwrap_single else tuple(each.number for each in asked)
     matrix = w.derived(replace(driver, wrt=wrt, captured_count=0, has_aux=False), w.derived(First()))
-    value = w.run(*map(w.copied, args))
-    return w.returned(tuple_of([w.invoke(matrix, *args), component(value, 1)]))
+    value = with_names(component(w.run(*map(w.copied, args)), 1), "value")
+    return w.returned(tuple_of([w.invoke(matrix, *args), value]))
 
 
 def _result_type(call: numba_adapter.DerivedCall, args: Sequence[LoweredValue]) -> Any:
@@ -288,9 +288,9 @@ def _row(w: frontend.Writer, matrix: Operand, rows: Side, columns: Side, place: 
     row = rows.leaves[place]
     for number, column in enumerate(columns.leaves):
         if not is_array(row) and not is_array(column):
-            yield value_of(w.item(matrix, rows.part(place), columns.part(number)))
+            yield value_of(w.element(matrix, rows.part(place), columns.part(number)))
             continue
         whole = rows.is_one and columns.is_one and is_array(row) and is_array(column)
-        taken = matrix if whole else w.copy(w.item(matrix, rows.part(place), columns.part(number)))
+        taken = matrix if whole else w.copy(w.element(matrix, rows.part(place), columns.part(number)))
         vectors = all(is_vector(leaf) for leaf in (row, column) if is_array(leaf))
         yield value_of(taken if vectors else w.reshaped(taken, (*w.shape(row), *w.shape(column))))

@@ -38,7 +38,7 @@ class Derived:
     """The IR of a derivative: a parameter per argument and hidden value, and for a closure's captured variables.
 
     If there are values of type `Lanes` in it, `in_numbers` makes the same derivative without them. A derivative that
-    `is_inlined` takes the place of its calls.
+    `is_inlined` is put in the place of its calls.
     """
 
     function: Function
@@ -89,13 +89,19 @@ def set_function(routine: Routine, typed: st.TypedFunction) -> Derived:
     """Let a routine be a derivative, which is returned."""
     derived = typed.derived
     assert isinstance(derived, Derived)
-    routine.function = _function_of(typed, derived)
+    routine.function = function_of(typed, derived)
     if (made_again := derived.in_numbers) is not None:
-        routine.in_numbers = lambda: _function_of(typed, made_again())
+        routine.in_numbers = lambda: function_of(typed, made_again())
     return derived
 
 
-def _function_of(typed: st.TypedFunction, derived: Derived) -> Function:
+def inlined(typed: st.TypedFunction) -> Derived | None:
+    """Return the derivative that is to be put in the place of calls of a function; None for any other function."""
+    known = typed.derived
+    return known if isinstance(known, Derived) and known.is_inlined else None
+
+
+def function_of(typed: st.TypedFunction, derived: Derived) -> Function:
     """Return a copy of a derivative's function as that of a routine."""
     function = clone(derived.function).function
     params = function.params

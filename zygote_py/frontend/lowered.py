@@ -24,7 +24,7 @@ from zygote_py.frontend.expressions.shared_copies import separate
 from zygote_py.frontend.inlining import program_of
 from zygote_py.frontend.lowering import Lowering
 from zygote_py.frontend.program import Program
-from zygote_py.ir import Function, Routine, Type, check_after, clone, find_effects, inline_calls
+from zygote_py.ir import Function, Routine, Type, check_after, clone, find_effects
 from zygote_py.ir.lazy_dataclass import dataclass
 
 
@@ -97,7 +97,6 @@ def lower_typed(typed: TypedFunction) -> LoweredFunction:
     function = lowering.run()
     frozen = lowering.frozen
     made: dict[Routine, None] = {}
-    inlined: set[Routine] = set()
     while waiting := [each for each in program.routines().items() if each[1] not in made]:
         for callee, routine in waiting:
             made[routine] = None
@@ -107,16 +106,14 @@ def lower_typed(typed: TypedFunction) -> LoweredFunction:
                 known = set_function(routine, callee)
                 frozen |= {capture.key: capture for capture in callee.frozen}
                 made |= dict.fromkeys(known.routines)
-                inlined |= {routine} if known.is_inlined else set()
             else:
                 routine.function, found = _lowered_routine(callee, program)
                 frozen |= {capture.key: capture for capture in found}
     for callee, routine in program.routines().items():
         if callee.given is not None:
             custom_calls.add_rule(callee, routine, program)
-    for each in (function, *(routine.function for routine in made)) if inlined else ():
-        inline_calls(each, lambda call: call.op in inlined)
-    made = {routine: None for routine in made if routine not in inlined}
+    for known in program.inlined.values():
+        made |= dict.fromkeys(known.routines)
     find_effects(tuple(made))
     for callee, routine in program.routines().items():
         if callee.runs_again:
@@ -135,7 +132,7 @@ def lower_typed(typed: TypedFunction) -> LoweredFunction:
         tuple(capture for capture, _ in lowering.captured.values()),
         tuple(frozen.values()),
         tuple(made),
-        has_derivatives=any(callee.derived is not None for callee in program.routines()),
+        has_derivatives=bool(program.inlined) or any(callee.derived is not None for callee in program.routines()),
     )
 
 

@@ -7,7 +7,7 @@
     with w.loop("k", 0, n) as k:                                (b1, the header, with %k0: i64 = phi b0: 0, b2: %k1)
         dx = w.invoke(w.derived(GradientForm()), x)             %dx = f_gradient %x : f64[:]
         w.store(a, *dx.leaves, k)                               %t = getitem %a, %k0 : f64[:]       setitem %t, %dx
-    typed = w.returned(value_of(a))                                   return %a
+    typed = w.returned(value_of(a))                             return %a
 
 Values are those of the front end: a `LoweredValue` for anything with a type, operands for numbers and arrays. The
 instructions are the ones to which the front end lowers such Python.
@@ -28,7 +28,7 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.base import Capture, TypedFunction
-from zygote_py.frontend.derived import Derived, operand_of, set_function, typed_as_derived
+from zygote_py.frontend.derived import Derived, inlined, operand_of, set_function, typed_as_derived
 from zygote_py.frontend.expressions import arrays, dicts, lists, records
 from zygote_py.frontend.lowered import with_ir
 from zygote_py.frontend.program import name_among
@@ -67,7 +67,6 @@ from zygote_py.ir import (
     Routine,
     Type,
     check_after,
-    copied_type,
     find_effects,
     identifier,
     inline_calls,
@@ -123,7 +122,8 @@ class Writer(Emitter):
         hidden = [self._captured(each, kind, typed.name) for each, kind in zip(typed.hidden, kinds, strict=True)]
         operands = [leaf for value in (*args, *hidden) for leaf in value.leaves]
         found = self.call(routine, *operands, type=flat_type(leaves_of(typed.return_type)))
-        return dicts.with_own_keys(self, unflatten(self, found, typed.return_type))
+        result = unflatten(self, found, typed.return_type)
+        return result if inlined(typed) is not None else dicts.with_own_keys(self, result)
 
     def _routine(self, typed: TypedFunction) -> tuple[TypedFunction, Routine]:
         """Return the routine that is called for a typed function, and that function with its IR."""
@@ -152,8 +152,8 @@ class Writer(Emitter):
         self.block.terminator = Return((join(self, value, operand_of),))
         lists.hoist_lengths(function)
         dicts.settle_loops(function)
-        inlined = {routine for typed, routine in self._routines.values() if typed.derived.is_inlined}  # type: ignore[attr-defined]
-        inline_calls(function, lambda call: call.op in inlined)
+        in_place = {routine for typed, routine in self._routines.values() if inlined(typed) is not None}
+        inline_calls(function, lambda call: call.op in in_place)
         routines = routines_of(function)
         find_effects(routines)
         check_after("write", function, *(routine.function for routine in routines))
@@ -240,7 +240,7 @@ class Writer(Emitter):
         """Return the index `start:stop`."""
         return self.call(builtins.slice, start, stop, type=types.slice2_type)
 
-    def item(self, array: Operand, *index: Length, hint: str = "") -> Operand:
+    def element(self, array: Operand, *index: Length, hint: str = "") -> Operand:
         """Return `array[index]`."""
         operands = tuple(map(as_length, index))
         kind = numba_adapter.item_type(array.type, [each.type for each in operands])
@@ -272,7 +272,8 @@ class Writer(Emitter):
             return tuple_like(value.type, [self.copied(part) for part in components(value)])
         if not isinstance(value.type, types.Array):
             return value
-        return LoweredValue(copied_type(value.type), tuple(map(self.copy, value.leaves)))
+        made = [self.call(np.copy, leaf, type=_in_order(leaf.type)) for leaf in value.leaves]
+        return LoweredValue(_in_order(value.type), tuple(made))
 
     def differ(self, a: Operand, b: Operand) -> Operand:
         """Return whether the shapes of two arrays with as many axes differ."""
@@ -288,11 +289,17 @@ class Writer(Emitter):
         return dicts.length(self, value) if is_dict(value.type) else lists.length(self, value)
 
     @contextmanager
-    def keys(self, value: LoweredValue) -> Iterator[LoweredValue]:
-        """Continue in the body of a loop over the keys of a dict, or the indices of a list."""
-        over = dicts.over(value).begin(self) if is_dict(value.type) else None
-        with self.loop("k", 0, self.length(value) if over is None else over.length(self)) as k:
-            yield value_of(k) if over is None else over.at(k, self)
+    def entries(self, value: LoweredValue) -> Iterator[tuple[LoweredValue, LoweredValue]]:
+        """Continue in the body of a loop over the keys of a dict, or the indices of a list, and what is there."""
+        if not is_dict(value.type):
+            with self.loop("k", 0, lists.length(self, value)) as k:
+                yield value_of(k), lists.item(self, value, value_of(k))
+            return
+        items: Any = types.DictItemsIterableType
+        over = dicts.over(replace(value, type=items(value.type))).begin(self)
+        with self.loop("k", 0, over.length(self)) as k:
+            key, item = components(over.at(k, self))
+            yield key, item
 
     def at_key(self, value: LoweredValue, key: LoweredValue) -> LoweredValue:
         """Return `value[key]`."""
@@ -316,6 +323,12 @@ class Writer(Emitter):
             dicts.store_item(self, target, key, value)
         else:
             lists.method(self, target, "append", [value], types.none)
+
+
+def _in_order(kind: Any) -> Type:
+    """Return the type of an array's copy in C order."""
+    made: Type = kind.copy(layout="C", readonly=False)
+    return made
 
 
 def as_length(value: Length) -> Operand:

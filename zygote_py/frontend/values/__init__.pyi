@@ -41,7 +41,6 @@ from .bundles import (
     undefined as undefined,
     unflatten as unflatten,
     unsupported as unsupported,
-    unsupported_argument as unsupported_argument,
     value_of as value_of,
     with_names as with_names,
 )
