@@ -1,10 +1,10 @@
-"""How drivers are written: Python functions that call derivatives of a function, made for the types of its arguments.
+"""Python functions that call a function or its derivatives, written as text for the types of the arguments.
 
     leaves("p", Point)                  p.x: float64, p.y: array(float64, 1d, C)
     built(Point, ("a", "b"))            "Point_0(a, b)"
 
-A driver is ordinary Python of the compiled subset. Numba's types decide what is written: one direction for a number,
-one for each element of an array, a structure of answers for a structure of arguments.
+They are ordinary Python of the compiled subset: functions that are differentiated, and drivers with functions in them.
+Numba's types decide what is written: a structure of answers for a structure of arguments.
 """
 
 from __future__ import annotations
@@ -43,16 +43,6 @@ class Leaf:
     def is_array(self) -> bool:
         """Whether it is an array."""
         return isinstance(self.type, types.Array)
-
-    @property
-    def number(self) -> Type:
-        """The type of the number, or of the array's elements."""
-        return self.type.dtype if isinstance(self.type, types.Array) else self.type
-
-    @property
-    def dtype(self) -> str:
-        """The name of the dtype."""
-        return str(self.number)
 
     @property
     def is_vector(self) -> bool:
@@ -164,14 +154,6 @@ class Script:
         if cls is None:
             return f"({inside},)" if inside else "()"
         return f"{self.named(numba_adapter.constructor_of(cls), cls.__name__)}({inside})"
-
-    def copied(self, text: str, kind: Type) -> str:
-        """Return a value that the function may mutate, its arrays copied, as text."""
-        if isinstance(kind, types.BaseTuple):
-            if not any(leaf.is_array for leaf in leaves(text, kind)):
-                return text
-            return self.built(kind, (self.copied(one, inner) for one, inner in parts(text, kind)))
-        return f"{text}.copy()" if isinstance(kind, types.Array) else text
 
     def function(self) -> Callable[..., Any]:
         """Return the function."""

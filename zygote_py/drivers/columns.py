@@ -17,7 +17,6 @@ computed together (Curtis, Powell and Reid, "On the Estimation of Sparse Jacobia
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 
@@ -129,7 +128,7 @@ class Filling:
         flat = [named(w.flat(each), f"u_{lane}") for lane, each in enumerate(directions)]
         size, one, zero = w.size(leaf), _number(1.0, leaf), _number(0.0, leaf)
         with w.loop("k_0", 0, size, WIDTH) as k:
-            last = w.call(operator.sub, size, Const(1, types.int64), type=types.int64)
+            last = w.last(size)
             # at the end, the last one in several lanes
             ks = [k, *(named(w.least(w.plus(k, lane), last), f"k_{lane}") for lane in range(1, WIDTH))]
             for each, index in zip(flat, ks, strict=True):

@@ -1,7 +1,7 @@
 """Forms of derivatives that are made of gradients and pushforwards: `Jacobian(wrt=0)`, ...
 
-They are written for given argument types, as IR or, where there are functions within them, as a text in Python: in that
-case `Driver.written` returns the function, whose last parameter is the differentiated function (see
+They are written for given argument types: as IR, by `typed`, or as a text in Python, where there are functions within
+them. In that case `written` returns the function, whose last parameter is the differentiated function (see
 `zygote_py.numba_adapter.embedding.transforms`).
 """
 

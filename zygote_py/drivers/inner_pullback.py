@@ -125,7 +125,7 @@ def _copied(script: Script, text: str, kind: Any) -> str:
         return text if made == [one for one, _ in parts_of] else script.built(kind, made)
     held = dict_of(kind)
     if not is_list(kind) and held is None:
-        return script.copied(text, kind)
+        return f"{text}.copy()" if isinstance(kind, types.Array) else text
     element = kind.dtype if held is None else held.value_type
     if not any(isinstance(leaf, types.Array) or is_whole(leaf) for leaf in leaf_types(element)):
         return f"{text}.copy()"

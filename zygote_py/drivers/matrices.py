@@ -106,9 +106,7 @@ class Diagonal(Hessian):
             filling.matrix = w.array(ops.record, dtype_of([leaf]), w.size(leaf), hint=f"d_{place}")
             filling.fill_array(place, columns)
             found[place] = filling.matrix if is_vector(leaf) else w.reshaped(filling.matrix, w.shape(leaf))
-        return w.returned(
-            in_form(asked, unwrap_single, (value_of(found[place]) for place in range(len(columns.leaves))))
-        )
+        return w.returned(in_form(asked, unwrap_single, (value_of(found[place]) for place in sorted(found))))
 
 
 @dataclass(frozen=True)
@@ -133,13 +131,13 @@ class Jacobian(Driver):
         columns = Side(w, _selected(args, asked), "n")
         filling = Filling(w, args, asked, columns, w.closure)
         groups = list(filling.groups())
-        first: list[list[Operand]] | None = None
+        changes: list[list[Operand]] = []
         if self.mode == "reverse" or not groups:
             unchanged = tuple_of([NOTHING] * len(args))  # the function works on copies, if they may be made
             pushed = w.derived(PushForm(again=True))
             value = component(w.invoke(pushed, tuple_of(args), tuple_of([unchanged])), 0)
         else:
-            value, first = filling.push_numbers(groups[0], with_value=True)
+            value, changes = filling.push_numbers(groups[0], with_value=True)
         rows = Side(w, numbers_in(with_names(value, "y")), "m")
         is_complex = isinstance(rows.dtype, types.Complex)
         if self.mode == "reverse" and is_complex:
@@ -150,9 +148,9 @@ class Jacobian(Driver):
             _fill_rows(filling, rows, range(len(columns.leaves)))
         else:
             for number, group in enumerate(groups):
-                if number or first is None:
-                    _, first = filling.push_numbers(group, with_value=True)
-                filling.put_numbers(group, first, rows)
+                if number:
+                    _, changes = filling.push_numbers(group, with_value=True)
+                filling.put_numbers(group, changes, rows)
             forward_only = self.mode == "forward" or is_complex or _has_many_rows(call, asked)
             _fill_arrays(filling, rows, forward_only=forward_only)
         made = [
@@ -221,9 +219,8 @@ class Component(Driver):
         """Return a function of the number and the arguments."""
         script = self.script(call, list(self.signature(inspect.signature(call.func)).parameters))
         row, *names = script.parameters
-        leaf = list(leaves(f"{FUNCTION}({', '.join(names)})", call.typed(call.argument_types[1:]).return_type))[
-            self.leaf
-        ]
+        result = call.typed(call.argument_types[1:]).return_type
+        leaf = list(leaves(f"{FUNCTION}({', '.join(names)})", result))[self.leaf]
         script.add(f"return {leaf.flat}{f'[{row}]' if leaf.is_array else ''}")
         return script.function()
 

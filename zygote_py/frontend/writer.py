@@ -169,15 +169,25 @@ class Writer(Emitter):
 
     @contextmanager
     def loop(self, hint: str, start: Length, stop: Operand, step: int = 1) -> Iterator[Operand]:
-        """Continue in the body of `for k in range(start, stop, step)`, and after the context behind the loop."""
+        """Continue in the body of `for k in range(start, stop, step)`; when the context exits, after the loop."""
         nest = Nest(self.block, [stop], [hint], self.loc, as_length(start), step)
         self._begin(*nest.headers, *nest.bodies)
         yield nest.counters[0]
         nest.ends[0] = self.block
         self._begin(nest.finish()[-1])
 
+    @contextmanager
+    def when(self, condition: Operand) -> Iterator[None]:
+        """Continue in the branch of `if condition`; when the context exits, after it."""
+        branch, after = Block(self.loc), Block(self.loc)
+        self.block.terminator = Branch(named(condition, "c"), branch, after)
+        self._begin(branch)
+        yield
+        self.block.terminator = Jump(after)
+        self._begin(after)
+
     def either(self, condition: Operand, then: Callable[[], None], orelse: Callable[[], None]) -> None:
-        """Write an `if` with two branches."""
+        """Write `if condition: ... else: ...`."""
         branches, after = (Block(self.loc), Block(self.loc)), Block(self.loc)
         self.block.terminator = Branch(named(condition, "c"), *branches)
         for block, write in zip(branches, (then, orelse), strict=True):
@@ -188,14 +198,13 @@ class Writer(Emitter):
 
     def raise_if(self, condition: Operand, message: str) -> None:
         """Write `if condition: raise ValueError(message)`."""
-        raising, after = Block(self.loc), Block(self.loc)
-        self.block.terminator = Branch(named(condition, "c"), raising, after)
+        with self.when(condition):
+            raising = self.block
         raising.terminator = Raise(ValueError, (Const(message, types.unicode_type),))
-        self._begin(raising, after)
 
     @contextmanager
     def back_in(self, block: Block) -> Iterator[None]:
-        """Continue at the end of a block, and after the context where it was."""
+        """Continue at the end of an earlier block; when the context exits, at the present place."""
         current, self.block = self.block, block
         yield
         self.block = current
@@ -222,6 +231,10 @@ class Writer(Emitter):
     def least(self, a: Operand, b: Operand) -> Operand:
         """Return the smaller one of two integers."""
         return self.call(min, a, b, type=INT)
+
+    def last(self, length: Operand) -> Operand:
+        """Return the last index of an axis."""
+        return self.call(operator.sub, length, Const(1, INT), type=INT)
 
     def size(self, leaf: Operand) -> Operand:
         """Return how many numbers an array has; 1 for a number."""
