@@ -98,7 +98,7 @@ class Writer(Emitter):
     def _parameter(self, name: str, kind: Type) -> LoweredValue:
         param, value = parameter(self, name, kind, self.loc)
         self.function.params.append(param)
-        return value
+        return replace(value, type=kind) if isinstance(kind, types.EnumMember) else value  # not only its number
 
     # ------------------------------------------------------------------------------------------------------- functions
 
