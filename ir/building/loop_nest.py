@@ -1,4 +1,4 @@
-"""Loop nests that count from 0, in canonical form, to be filled with instructions.
+"""Loop nests that count up, in canonical form, to be filled with instructions.
 
     nest = Nest(block, [n, m], "ij")        b0: jump b1
                                             b1: %i: i64 = phi b0: 0, b4: %i2
@@ -56,11 +56,21 @@ class Accumulator:
 
 
 class Nest:
-    """A loop nest; each loop runs from 0 to its bound by 1."""
+    """A loop nest; each loop runs from `start`, which is 0 by default, to its bound by `step`."""
 
-    def __init__(self, before: Block, bounds: Sequence[Operand], hints: Sequence[str], loc: Loc | None) -> None:
+    def __init__(
+        self,
+        before: Block,
+        bounds: Sequence[Operand],
+        hints: Sequence[str],
+        loc: Loc | None,
+        start: Operand | None = None,
+        step: int = 1,
+    ) -> None:
         self.before = before
         self.loc = loc
+        self._start = Const(0, INDEX) if start is None else start
+        self._step = Const(step, INDEX)
         self.headers: list[Block] = []
         self.bodies: list[Block] = []
         self.counters: list[Phi] = []
@@ -110,10 +120,10 @@ class Nest:
         for level, header in enumerate(self.headers):
             end = self.ends[level]
             counter = self.counters[level]
-            following = Instr(operator.add, (counter, Const(1, INDEX)), INDEX, counter.hint, self.loc)
+            following = Instr(operator.add, (counter, self._step), INDEX, counter.hint, self.loc)
             end.instrs.append(following)
             end.terminator = Jump(header)
-            counter.incoming = {self.block(level - 1): Const(0, INDEX), end: following}
+            counter.incoming = {self.block(level - 1): self._start, end: following}
             assert isinstance(header.terminator, Branch)
             header.terminator.orelse = self.end(level - 1)
         for accumulator, value in self._accumulators:

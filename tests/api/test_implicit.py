@@ -306,9 +306,9 @@ def of_a_number(product, g_0):
     return x
 
 
-@implicit(lambda x, product, g_0: x * product - g_0, linear_solve=lambda matvec, b: b / matvec(np.ones_like(b)))
-def quotient(product, g_0):
-    return g_0 / product
+@implicit(lambda x, product, u: x * product - u, linear_solve=lambda matvec, b: b / matvec(np.ones_like(b)))
+def quotient(product, u):
+    return u / product
 
 
 def test_numbers_and_names_of_parameters_with_a_linear_solver():

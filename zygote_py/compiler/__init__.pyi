@@ -41,10 +41,10 @@ from .script import (
     FUNCTION as FUNCTION,
     MOST_NUMBERS as MOST_NUMBERS,
     WIDTH as WIDTH,
-    Leaf as Leaf,
     Script as Script,
     leaves as leaves,
     parts as parts,
+    refuse_leaves as refuse_leaves,
 )
 from .transforms import (
     CheckedForm as CheckedForm,

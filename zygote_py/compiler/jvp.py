@@ -17,8 +17,7 @@ numbers. `zygote_py.adjoints.forward.dependence` explains the numbers of sets.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from numba import types
@@ -37,10 +36,20 @@ from zygote_py.compiler.prepare import (
     within,
 )
 from zygote_py.compiler.request import make_request
-from zygote_py.compiler.script import FUNCTION, Script
 from zygote_py.compiler.transforms import Form, PushForm, TraceForm
-from zygote_py.frontend import Derived, LoweredFunction, lower_typed
-from zygote_py.frontend.values import cast_op, holds_container, structure
+from zygote_py.frontend import Derived, LoweredFunction, Writer, lower_typed
+from zygote_py.frontend.values import (
+    NOTHING,
+    LoweredValue,
+    cast_op,
+    component,
+    components,
+    holds_container,
+    structure,
+    tuple_of,
+    value_of,
+    with_names,
+)
 from zygote_py.ir import (
     Builder,
     Const,
@@ -103,7 +112,7 @@ def typed_pushforward(form: PushForm, call: DerivedCall) -> TypedFunction:
             return typed_as_called(call, in_lanes.function, name, lowered, kind, in_numbers)
     if several and _is_large(functions, may_repeat=form.again):
         refuse_draws(lowered.function)
-        return call.written(_one_by_one(form, name, [types.Tuple(each) for each in tangents]), call.argument_types)
+        return _one_by_one(form, call, name)
     pushed = _in_numbers(lowered, wrt, tangents)
     return typed_as_called(call, pushed.function, name, lowered, together(pushed))
 
@@ -190,28 +199,30 @@ def _is_large(functions: Sequence[Function], *, may_repeat: bool) -> bool:
     return not any(draws(instr) or instr.op is print for instr in (*instrs, *behind))
 
 
-def _one_by_one(form: PushForm, name: str, directions: Sequence[Type]) -> Callable[..., Any]:
+def _one_by_one(form: PushForm, call: DerivedCall, name: str) -> TypedFunction:
     """Return a function that gives the tangents by a call for each direction: there is less to compile."""
-    script = Script(name, (), ("args", "tangents", FUNCTION))
-    value = "y, " if form.with_value else ""
-    pushed = script.derived(PushForm(form.with_value))
-    for number, own in enumerate(directions):
-        tangent = _alike(f"tangents[{number}]", own, directions)
-        script.add(f"{value}(t_{number},) = {pushed}(args, ({tangent},))")
-    script.add(f"return {value}({', '.join(f't_{number}' for number in range(len(directions)))},)")
-    return script.function()
+    w = Writer(call, name, ("args", "tangents"))
+    args, directions = w.parameters
+    pushed = w.derived(PushForm(form.with_value))
+    value, found = NOTHING, []
+    for number, tangent in enumerate(components(directions)):
+        result = w.invoke(pushed, args, tuple_of([_alike(tangent, components_of(directions.type))]))
+        value, result = components(result) if form.with_value else (value, result)
+        found.append(with_names(component(result, 0), f"t_{number}"))
+    return w.returned(tuple_of([value, tuple_of(found)]) if form.with_value else tuple_of(found))
 
 
-def _alike(text: str, own: Type, others: Sequence[Type]) -> str:
-    """Return the text of a tangent, of the same type in each direction: the function is compiled for one of them."""
+def _alike(tangent: LoweredValue, others: Sequence[Type]) -> LoweredValue:
+    """Return a tangent, of the same type in each direction: the function is compiled for one of them."""
+    own = tangent.type
     if len({*others}) == 1:
-        return text
+        return tangent
     if all(isinstance(each, types.BaseTuple) and components_of(each) for each in others):
-        items = zip(components_of(own), zip(*map(components_of, others), strict=True), strict=True)
-        return f"({', '.join(_alike(f'{text}[{n}]', each, rest) for n, (each, rest) in enumerate(items))},)"
+        items = zip(components(tangent), zip(*map(components_of, others), strict=True), strict=True)
+        return tuple_of([_alike(item, rest) for item, rest in items])
     if isinstance(own, types.NoneType) and any(isinstance(each, types.Number) or each == ONE for each in others):
-        return "0.0"
-    return "1.0" if own == ONE else text
+        return value_of(Const(0.0, types.float64))
+    return value_of(Const(1.0, types.float64)) if own == ONE else tangent
 
 
 def _known(

@@ -341,7 +341,7 @@ def derive(form: Any, call: DerivedCall) -> TypedFunction:
         case CheckedForm():
             return _typed_checked(form, call)
         case _:
-            return call.written(form.written(call), call.argument_types)
+            return form.typed(call)  # type: ignore[no-any-return]
 
 
 numba_adapter.derive_with(derive)

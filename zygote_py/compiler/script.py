@@ -1,10 +1,10 @@
-"""How drivers are written: Python functions that call derivatives of a function, made for the types of its arguments.
+"""Python functions that call a function or its derivatives, written as text for the types of the arguments.
 
     leaves("p", Point)                  p.x: float64, p.y: array(float64, 1d, C)
     built(Point, ("a", "b"))            "Point_0(a, b)"
 
-A driver is ordinary Python of the compiled subset. Numba's types decide what is written: one direction for a number,
-one for each element of an array, a structure of answers for a structure of arguments.
+They are ordinary Python of the compiled subset: functions that are differentiated, and drivers with functions in them.
+Numba's types decide what is written: a structure of answers for a structure of arguments.
 """
 
 from __future__ import annotations
@@ -45,21 +45,6 @@ class Leaf:
         return isinstance(self.type, types.Array)
 
     @property
-    def is_complex(self) -> bool:
-        """Whether it is complex."""
-        return isinstance(self.number, types.Complex)
-
-    @property
-    def number(self) -> Type:
-        """The type of the number, or of the array's elements."""
-        return self.type.dtype if isinstance(self.type, types.Array) else self.type
-
-    @property
-    def dtype(self) -> str:
-        """The name of the dtype."""
-        return str(self.number)
-
-    @property
     def is_vector(self) -> bool:
         """Whether it is an array of one dimension."""
         return isinstance(self.type, types.Array) and self.type.ndim == 1
@@ -82,7 +67,13 @@ def leaves(text: str, kind: Type) -> Iterator[Leaf]:
             yield from leaves(part, inner)
     elif is_number(kind) or is_array(kind):
         yield Leaf(text, kind)
-    elif is_whole(kind) and carries_adjoint(kind):
+    else:
+        refuse_leaves(kind)
+
+
+def refuse_leaves(kind: Type) -> None:
+    """Refuse a list or the like with numbers that can change continuously."""
+    if is_whole(kind) and carries_adjoint(kind):
         raise refuse(
             f"derivatives of this kind, of a value of type {kind} or with respect to one, are not supported",
             None,
@@ -99,8 +90,8 @@ def parts(text: str, kind: Any) -> Iterator[tuple[str, Type]]:
 
 # The names that drivers use.
 _OWN = re.compile(
-    r"(a|args|back|count|dtype|dx|dy|e|found|g|i|j|k|row|s|same|sets|start|tangents|unions|v|value|y"
-    r"|(component|[degkmnrtuv]|dy)_\d+|range|len|float|min|closure)_*"
+    r"(a|back|count|dtype|dx|found|g|i|k|s|same|sets|start|unions|u|v|value|y"
+    r"|([degkntuv]|dy)_\d+|range|len|float|min|closure)_*"
 )
 
 
@@ -163,13 +154,6 @@ class Script:
         if cls is None:
             return f"({inside},)" if inside else "()"
         return f"{self.named(numba_adapter.constructor_of(cls), cls.__name__)}({inside})"
-
-    def like(self, kind: Type, items: Iterator[str], plain: bool = False) -> str:
-        """Return a value with the structure of a type, as text: `items` for its leaves, None in all other places."""
-        if isinstance(kind, types.BaseTuple):
-            made = [self.like(inner, items, plain) for inner in components_of(kind)]
-            return f"({', '.join(made)},)" if plain else self.built(kind, made)
-        return next(items) if is_number(kind) or is_array(kind) else "None"
 
     def function(self) -> Callable[..., Any]:
         """Return the function."""

@@ -15,7 +15,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from zygote_py import numba_adapter
+from zygote_py import base, numba_adapter
 from zygote_py.adjoints import DifferentiationError
 from zygote_py.base import define
 from zygote_py.compiler.request import Request, Wrt, make_request, names_of
@@ -69,6 +69,14 @@ class Form:
     def signature(self, of: inspect.Signature) -> inspect.Signature:
         """Return the signature of the derivative, given that of the function."""
         return of
+
+    def typed(self, call: numba_adapter.DerivedCall) -> base.TypedFunction:
+        """Return the derivative for the types of a call: unless it is made in another way, what `written` returns."""
+        return call.written(self.written(call), call.argument_types)
+
+    def written(self, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
+        """Return a Python function of the arguments, followed by the differentiated function."""
+        raise NotImplementedError
 
     def argument_text(self, request: Request, text: str) -> str:
         """Return the name of an argument, or a part of one, in messages: `x`, `x.layers[0]`."""

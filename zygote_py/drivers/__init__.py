@@ -1,5 +1,5 @@
-"""Derivatives that are written in Python, on top of gradients and pushforwards.
+"""Derivatives that are written on top of gradients and pushforwards.
 
-Each is a function of the subset that is compiled, written for the types of its arguments. It calls the derivatives that
-it is made of, and so may be differentiated like any other function.
+Each is written for the types of its arguments, as IR or as a text in Python. It calls the derivatives that it is made
+of, and so may be differentiated like any other function.
 """

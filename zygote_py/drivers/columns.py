@@ -21,166 +21,187 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 
 import numpy as np
+from numba import types
 
-from zygote_py.compiler import MOST_NUMBERS, WIDTH, Leaf, PushForm, Script, leaves
-from zygote_py.drivers.forms import SelectedParameter
-from zygote_py.ir import Type
+from zygote_py import frontend
+from zygote_py.compiler import MOST_NUMBERS, WIDTH, PushForm
+from zygote_py.drivers.forms import SelectedParameter, numbers_in, structured
+from zygote_py.frontend.values import NOTHING, LoweredValue, components, named, tuple_of, value_of, with_names
+from zygote_py.ir import Const, Operand, Type, ops
+
+_ZERO = Const(0, types.int64)
+_ONE = LoweredValue(types.Tuple(()), ())  # the tangent 1 of a number
 
 
 class Side:
     """The rows or the columns of a matrix: leaves, where each begins (`starts`), and how many there are (`count`)."""
 
-    def __init__(self, script: Script, found: Iterable[Leaf], name: str) -> None:
+    def __init__(self, w: frontend.Writer, found: Iterable[Operand], hint: str) -> None:
         self.leaves = list(found)
-        self.starts: list[str] = []
-        self.count = "0"
+        self.starts: list[Operand] = []
+        self.count: Operand = _ZERO
+        self._w = w
         for place, leaf in enumerate(self.leaves):
             self.starts.append(self.count)
-            script.add(f"{name}_{place} = {plus(self.count, leaf.size)}")
-            self.count = f"{name}_{place}"
+            self.count = named(w.plus(self.count, w.size(leaf)), f"{hint}_{place}")
 
     @property
     def is_one(self) -> bool:
         """Whether there is exactly one leaf."""
         return len(self.leaves) == 1
 
-    def part(self, place: int) -> str:
-        """Return the index of a leaf's rows or columns, as text."""
+    @property
+    def dtype(self) -> Type:
+        """The type of derivatives of, or with respect to, all of these leaves."""
+        return dtype_of(self.leaves)
+
+    def part(self, place: int) -> Operand:
+        """Return the index of a leaf's rows or columns."""
         start, leaf = self.starts[place], self.leaves[place]
-        return f"{start} : {plus(start, leaf.size)}" if leaf.is_array else start
+        return self._w.slice(start, self._w.plus(start, self._w.size(leaf))) if is_array(leaf) else start
 
 
-def plus(*terms: object) -> str:
-    """Return a sum, as text."""
-    return " + ".join(shown for term in terms if (shown := str(term)) != "0") or "0"
+def is_array(leaf: Operand) -> bool:
+    """Return whether this is an array, and not a number."""
+    return isinstance(leaf.type, types.Array)
 
 
-def dtype_of(found: Iterable[Leaf]) -> type:
-    """Return the dtype of derivatives of, or with respect to, all of these leaves."""
-    return np.result_type(*(np.dtype(leaf.dtype) for leaf in found)).type
+def is_vector(leaf: Operand) -> bool:
+    """Return whether this is an array of one dimension."""
+    return isinstance(leaf.type, types.Array) and leaf.type.ndim == 1
+
+
+def dtype_of(found: Iterable[Operand]) -> Type:
+    """Return the type of derivatives of, or with respect to, all of these leaves."""
+    kinds = (leaf.type.dtype if isinstance(leaf.type, types.Array) else leaf.type for leaf in found)
+    kind: Type = getattr(types, np.result_type(*map(str, kinds)).name)
+    return kind
 
 
 class Filling:
-    """Writes the code that fills `matrix` with the derivatives of `function`, whose result has the type `result`."""
+    """Writes the code that fills `matrix` with the derivatives of `function`."""
+
+    matrix: Operand
 
     def __init__(
         self,
-        script: Script,
-        names: Sequence[str],
+        w: frontend.Writer,
+        args: Sequence[LoweredValue],
         asked: Sequence[SelectedParameter],
         columns: Side,
-        matrix: str,
-        function: str,
-        result: Type,
+        function: LoweredValue,
     ) -> None:
-        self.script = script
-        self.names = names
+        self.w = w
+        self.args = args
         self.asked = asked
         self.columns = columns
-        self.matrix = matrix
         self.function = function
-        self.result = result
         self.once = not self.arrays() and len(list(self.groups())) < 2  # whether the function runs once
 
     def groups(self) -> Iterator[list[int]]:
         """Return the scalar columns, grouped into those that share a call."""
-        found = [place for place, leaf in enumerate(self.columns.leaves) if not leaf.is_array]
+        found = [place for place, leaf in enumerate(self.columns.leaves) if not is_array(leaf)]
         for start in range(0, len(found), MOST_NUMBERS):
             yield found[start : start + MOST_NUMBERS]
 
     def arrays(self) -> list[int]:
         """Return the columns that are arrays."""
-        return [place for place, leaf in enumerate(self.columns.leaves) if leaf.is_array]
+        return [place for place, leaf in enumerate(self.columns.leaves) if is_array(leaf)]
 
-    def push_numbers(self, group: Sequence[int], *, with_value: bool = False) -> list[str]:
-        """Write the call in the directions of scalars and return the names of its tangents. The value is called `y`.
+    def push_numbers(
+        self, group: Sequence[int], *, with_value: bool = False
+    ) -> tuple[LoweredValue, list[list[Operand]]]:
+        """Write the call in the directions of scalars; return the value, or None, and the leaves of each tangent."""
+        return self._push([self._direction({place: _ONE}) for place in group], with_value=with_value)
 
-        The tangent of a scalar is the empty tuple, which stands for 1, or None, for 0.
-        """
-        return self._push([self._direction({place: "()"}) for place in group], with_value=with_value)
-
-    def put_numbers(self, group: Sequence[int], changes: Sequence[str], rows: Side) -> None:
+    def put_numbers(self, group: Sequence[int], changes: Sequence[Sequence[Operand]], rows: Side) -> None:
         """Write these tangents to the matrix."""
-        for place, change in zip(group, changes, strict=True):
-            found = list(leaves(change, self.result))
+        for place, found in zip(group, changes, strict=True):
             for number in self._rows(place, rows):
-                cells = self._cells(rows.part(number), self.columns.starts[place])
-                self.script.add(f"{cells} = {found[number].flat}")
+                self._put_cells(self.w.flat(found[number]), rows.part(number), self.columns.starts[place])
 
     def fill_array(self, place: int, rows: Side) -> None:
         """Write the loop over the elements of an array."""
-        script = self.script
+        w = self.w
         leaf, first = self.columns.leaves[place], self.columns.starts[place]
-        lanes = range(WIDTH)
-        dtype = script.named(dtype_of([leaf]), "dtype")
-        self._add_directions(leaf, WIDTH, dtype)
-        script.add(*(f"u_{lane} = e_{lane}{'' if leaf.is_vector else '.reshape(-1)'}" for lane in lanes))
-        with script.block(f"for k_0 in range(0, {leaf.size}, {WIDTH}):"):
+        directions = self._add_directions(leaf, WIDTH)
+        flat = [named(w.flat(each), f"u_{lane}") for lane, each in enumerate(directions)]
+        size, one, zero = w.size(leaf), _number(1.0, leaf), _number(0.0, leaf)
+        with w.loop("k_0", 0, size, WIDTH) as k:
+            last = w.last(size)
             # at the end, the last one in several lanes
-            script.add(*(f"k_{lane} = min(k_0 + {lane}, {leaf.size} - 1)" for lane in lanes[1:]))
-            script.add(*(f"u_{lane}[k_{lane}] = 1.0" for lane in lanes))
-            changes = self._push([self._direction({place: f"e_{lane}"}) for lane in lanes])
-            found = [list(leaves(change, self.result)) for change in changes]
+            ks = [k, *(named(w.least(w.plus(k, lane), last), f"k_{lane}") for lane in range(1, WIDTH))]
+            for each, index in zip(flat, ks, strict=True):
+                w.store(each, one, index)
+            _, changes = self._push([self._direction({place: value_of(each)}) for each in directions])
             for number in self._rows(place, rows):
-                self._put([each[number] for each in found], rows.starts[number], first)
-            script.add(*(f"u_{lane}[k_{lane}] = 0.0" for lane in lanes))
+                self._put([each[number] for each in changes], rows.starts[number], first, ks)
+            for each, index in zip(flat, ks, strict=True):
+                w.store(each, zero, index)
 
-    def _add_directions(self, leaf: Leaf, count: int, dtype: str) -> None:
+    def _add_directions(self, leaf: Operand, count: int) -> list[Operand]:
         """Write the tangents of an array in several directions, zeros.
 
         Those of a vector are views of one matrix, which `ops.interleaved` takes as it is. For other arrays, which take
         longer to compile than to copy, they are arrays of their own.
         """
-        if leaf.is_vector:
-            self.script.add(f"e = np.zeros(({leaf.size}, {count}), {dtype})")
-        for lane in range(count):
-            made = f"e[:, {lane}]" if leaf.is_vector else f"np.zeros({leaf.text}.shape, {dtype})"
-            self.script.add(f"e_{lane} = {made}")
+        w, dtype = self.w, dtype_of([leaf])
+        if not is_vector(leaf):
+            return [w.array(ops.zeros, dtype, *w.shape(leaf), hint=f"e_{lane}") for lane in range(count)]
+        together = w.array(ops.zeros, dtype, w.size(leaf), count, hint="e")
+        return [w.element(together, w.slice(), lane, hint=f"e_{lane}") for lane in range(count)]
 
-    def _push(self, directions: Sequence[str], *, with_value: bool = False) -> list[str]:
+    def _push(
+        self, directions: Sequence[LoweredValue], *, with_value: bool = False
+    ) -> tuple[LoweredValue, list[list[Operand]]]:
         """Write the call of the pushforward."""
-        changes = [f"t_{number}" for number in range(len(directions))]
-        args, tangents = ", ".join(self.names), ", ".join(directions)
-        found = f"{'y, ' if with_value else ''}({', '.join(changes)},)"
-        pushed = self.script.derived(PushForm(with_value, again=not self.once), self.function)
-        self.script.add(f"{found} = {pushed}(({args},), ({tangents},))")
-        return changes
+        pushed = self.w.derived(PushForm(with_value, again=not self.once), self.function)
+        result = self.w.invoke(pushed, tuple_of(self.args), tuple_of(directions))
+        value, changes = components(result) if with_value else (NOTHING, result)
+        tangents = (with_names(change, f"t_{number}") for number, change in enumerate(components(changes)))
+        return value, [list(numbers_in(change)) for change in tangents]
 
-    def _direction(self, changes: dict[int, str]) -> str:
+    def _direction(self, changes: dict[int, LoweredValue]) -> LoweredValue:
         """Return the tangents of the arguments in one direction: `changes` for those leaves, None for others."""
-        tangents = ["None"] * len(self.names)
+        tangents = [NOTHING] * len(self.args)
         place = 0
         for each in self.asked:
-            own = range(place, place + len(each.leaves))
+            own = range(place, place + len(list(numbers_in(self.args[each.number]))))
             if any(number in changes for number in own):
-                items = (changes.get(number, "None") for number in own)
-                tangents[each.number] = self.script.like(each.type, items, plain=True)
+                items = (changes.get(number, NOTHING) for number in own)
+                tangents[each.number] = structured(each.type, items, plain=True)
             place = own.stop
-        return f"({', '.join(tangents)},)"
+        return tuple_of(tangents)
 
     def _rows(self, place: int, rows: Side) -> range:
         """Return the leaves of the rows that are written for the column of a leaf."""
         return range(len(rows.leaves))
 
-    def _cells(self, row: str, column: str) -> str:
-        """Return the targets of an assignment to a row and a column, as text."""
-        return f"{self.matrix}[{row}, {column}]"
+    def _put_cells(self, value: Operand, row: Operand, column: Operand) -> None:
+        """Write an assignment to a row and a column."""
+        self.w.store(self.matrix, value, row, column)
 
-    def _first_row(self, row: str, first: str) -> str:
-        """Return the first row that is written for these columns, of a leaf that begins at `row`."""
-        return "0"
+    def _first_row(self, row: Operand, first: Operand, k: Operand) -> Operand:
+        """Return the first row that is written for columns from `k` on, of a leaf that begins at `row`."""
+        return _ZERO
 
-    def _put(self, found: Sequence[Leaf], row: str, first: str) -> None:
-        """Write the tangents of one leaf of the result to the matrix; the columns of the array begin at `first`."""
-        columns = [plus(first, f"k_{lane}") for lane in range(len(found))]
-        if not found[0].is_array:
-            pairs = zip(columns, found, strict=True)
-            self.script.add(*(f"{self._cells(row, column)} = {leaf.text}" for column, leaf in pairs))
+    def _put(self, found: Sequence[Operand], row: Operand, first: Operand, ks: Sequence[Operand]) -> None:
+        """Write the tangents of one leaf of the result to the columns `ks` of an array that begin at `first`."""
+        w = self.w
+        columns = [w.plus(first, k) for k in ks]
+        if not is_array(found[0]):
+            for column, leaf in zip(columns, found, strict=True):
+                self._put_cells(leaf, row, column)
             return
-        self.script.add(*(f"r_{lane} = {leaf.flat}" for lane, leaf in enumerate(found)))
-        self.script.add(f"for i in range({self._first_row(row, first)}, r_0.size):")
-        cells = (self._cells(plus(row, "i"), column) for column in columns)
-        self.script.add(*(f"    {cell} = r_{lane}[i]" for lane, cell in enumerate(cells)))
+        flat = [named(w.flat(leaf), f"r_{lane}") for lane, leaf in enumerate(found)]
+        with w.loop("i", self._first_row(row, first, ks[0]), w.size(flat[0])) as i:
+            for column, leaf in zip(columns, flat, strict=True):
+                self._put_cells(w.element(leaf, i), w.plus(row, i), column)
+
+
+def _number(value: float, leaf: Operand) -> Const:
+    """Return a number of an array's type."""
+    return Const(value, dtype_of([leaf]))
 
 
 class SymmetricFilling(Filling):
@@ -201,48 +222,47 @@ class SymmetricFilling(Filling):
 
     def _fill_band(self, place: int, band: int) -> None:
         """Write the code for a vector, the only leaf of the columns and of the rows: every so many columns at once."""
-        script = self.script
+        w = self.w
         leaf = self.columns.leaves[place]
-        dtype = script.named(dtype_of([leaf]), "dtype")
-        count = 2 * band + 1
+        size, count = w.size(leaf), 2 * band + 1
         lanes = range(min(count, WIDTH))
         in_groups = count > WIDTH
-        self._add_directions(leaf, len(lanes), dtype)
-        groups = script.block(f"for k_0 in range(0, min({count}, {leaf.size}), {WIDTH}):")
-        columns = [f"for k in range({plus('k_0' if in_groups else 0, lane)}, {leaf.size}, {count}):" for lane in lanes]
-        with groups if in_groups else nullcontext():
+        directions = self._add_directions(leaf, len(lanes))
+        groups = w.loop("k_0", 0, w.least(Const(count, types.int64), size), WIDTH) if in_groups else nullcontext(_ZERO)
+        with groups as first:
             for lane in lanes:
-                script.add(columns[lane], f"    e_{lane}[k] = 1.0")
-            changes = self._push([self._direction({place: f"e_{lane}"}) for lane in lanes])
-            for lane, change in zip(lanes, changes, strict=True):
-                (found,) = leaves(change, self.result)
-                with script.block(columns[lane]):
-                    self._put_in_band(found, leaf.size, band)
-            if in_groups:
-                for lane in lanes:
-                    script.add(columns[lane], f"    e_{lane}[k] = 0.0")
+                with w.loop("k", w.plus(first, lane), size, count) as k:
+                    w.store(directions[lane], _number(1.0, leaf), k)
+            _, changes = self._push([self._direction({place: value_of(each)}) for each in directions])
+            for lane, (found,) in zip(lanes, changes, strict=True):
+                with w.loop("k", w.plus(first, lane), size, count) as k:
+                    self._put_in_band(found, k, w.least(w.plus(k, band + 1), size))
+            for lane in lanes if in_groups else ():
+                with w.loop("k", w.plus(first, lane), size, count) as k:
+                    w.store(directions[lane], _number(0.0, leaf), k)
 
     def _rows(self, place: int, rows: Side) -> range:
         return range(place, len(rows.leaves))
 
-    def _cells(self, row: str, column: str) -> str:
-        below = f"{self.matrix}[{row}, {column}]"
-        return below if row == column else f"{self.matrix}[{column}, {row}] = {below}"
+    def _put_cells(self, value: Operand, row: Operand, column: Operand) -> None:
+        if row != column:
+            self.w.store(self.matrix, value, column, row)
+        self.w.store(self.matrix, value, row, column)
 
-    def _first_row(self, row: str, first: str) -> str:
-        return "k_0" if row == first else "0"
+    def _first_row(self, row: Operand, first: Operand, k: Operand) -> Operand:
+        return k if row == first else _ZERO
 
-    def _put_in_band(self, found: Leaf, size: str, band: int) -> None:
-        self.script.add(f"for i in range(k, min(k + {band + 1}, {size})):")
-        self.script.add(f"    {self._cells('i', 'k')} = {found.text}[i]")
+    def _put_in_band(self, found: Operand, k: Operand, stop: Operand) -> None:
+        with self.w.loop("i", k, stop) as i:
+            self._put_cells(self.w.element(found, i), i, k)
 
 
 class DiagonalFilling(SymmetricFilling):
     """Fills a vector with the diagonal of a matrix."""
 
-    def _put(self, found: Sequence[Leaf], row: str, first: str) -> None:
-        if row == first:
-            self.script.add(*(f"{self.matrix}[k_{n}] = {leaf.flat}[k_{n}]" for n, leaf in enumerate(found)))
+    def _put(self, found: Sequence[Operand], row: Operand, first: Operand, ks: Sequence[Operand]) -> None:
+        for k, leaf in zip(ks, found, strict=True) if row == first else ():
+            self.w.store(self.matrix, self.w.element(self.w.flat(leaf), k), k)
 
-    def _put_in_band(self, found: Leaf, size: str, band: int) -> None:
-        self.script.add(f"{self.matrix}[k] = {found.text}[k]")
+    def _put_in_band(self, found: Operand, k: Operand, stop: Operand) -> None:
+        self.w.store(self.matrix, self.w.element(found, k), k)

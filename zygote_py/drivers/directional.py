@@ -8,32 +8,34 @@ def f_jvp(args, tangents, closure_):
 from __future__ import annotations
 
 import inspect
+import operator
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numba import types
-from numba.typed import List
 
-from zygote_py import numba_adapter
+from zygote_py import base, frontend, numba_adapter
 from zygote_py.adjoints import refuse
 from zygote_py.adjoints.analysis import carries_adjoint, is_array, is_number
 from zygote_py.base import free
-from zygote_py.compiler import (
-    FUNCTION,
-    GradientForm,
-    PushForm,
-    Request,
-    Script,
-    does_not_take,
-    parts,
-    signature_of,
-    wrong_arguments,
+from zygote_py.compiler import GradientForm, PushForm, Request, does_not_take, signature_of, wrong_arguments
+from zygote_py.drivers.forms import Driver, SelectedParameter, converted
+from zygote_py.frontend.values import (
+    NOTHING,
+    LoweredValue,
+    components,
+    dict_of,
+    is_list,
+    is_record,
+    is_structured,
+    is_whole,
+    tuple_of,
+    value_of,
+    with_names,
 )
-from zygote_py.drivers.forms import Driver
-from zygote_py.frontend.values import dict_of, is_list, is_record, is_structured, is_whole
-from zygote_py.ir import Loc, Type, components_of
+from zygote_py.ir import Const, Loc, Type, components_of, copied_type
 from zygote_py.ir.lazy_dataclass import dataclass
 
 
@@ -78,37 +80,27 @@ class Pushforward(Driver):
         name = f"{names[number]}{found[3]}" if number < len(names) else text
         return super().argument_text(request, name) if found[1] == "args" else f"the tangent of `{name}`"
 
-    def written(self, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
+    def typed(self, call: numba_adapter.DerivedCall) -> base.TypedFunction:
         """Return a function of the arguments and of the tangents."""
-        names = call.parameters
-        captured, names = names[: self.captured_count], names[self.captured_count :]
-        script = self.script(call, captured)
-        captured = script.parameters
-        script.own = ("args", "tangents", FUNCTION)
-        given, changes = call.argument_types[self.captured_count :]
-        loc = call.loc
-        if len(names) == 1 and not _is_plain_tuple(given, 1):
-            script.add("args, tangents = (args,), (tangents,)")
-            given, changes = types.Tuple((given,)), types.Tuple((changes,))
-        for kind, what in ((given, "arguments"), (changes, "tangents")):
-            if not _is_plain_tuple(kind, len(names)):
-                raise _wrong_number(call.func, len(names), kind, what)
+        captured, names = call.parameters[: self.captured_count], call.parameters[self.captured_count :]
+        w = self.writer(call, (*captured, "args", "tangents"))
+        *own, given, changes = w.parameters
         single = len(names) == 1
-        args: list[str] = []
-        tangents: list[str] = []
-        for number, (name, kind, change) in enumerate(
-            zip(names, components_of(given), components_of(changes), strict=True)
-        ):
-            text = f"args[{number}]"
-            if single and isinstance(kind, types.Integer):
-                text, kind = f"float({text})", types.float64
-            args.append(text)
-            tangents.append(tangent_for(script, name, text, kind, f"tangents[{number}]", change, loc))
-        own = [*captured, *args]
-        changed = [*["None"] * len(captured), *tangents]
-        pushed = script.derived(PushForm())
-        script.add(f"value, (dy,) = {pushed}(({', '.join(own)},), (({', '.join(changed)},),))", "return value, dy")
-        return script.function()
+        if single and not _is_plain_tuple(given.type, 1):
+            given, changes = tuple_of([given]), tuple_of([changes])
+        for value, what in ((given, "arguments"), (changes, "tangents")):
+            if not _is_plain_tuple(value.type, len(names)):
+                raise _wrong_number(call.func, len(names), value.type, what)
+        args, tangents = own, [NOTHING] * len(own)
+        for name, arg, change in zip(names, components(given), components(changes), strict=True):
+            if single and isinstance(arg.type, types.Integer):
+                arg = value_of(w.cast(arg.leaves[0], types.float64))
+            args.append(with_names(arg, name))
+            tangents.append(tangent_for(w, name, arg, with_names(change, f"t{name}"), call.loc))
+        found = w.invoke(w.derived(PushForm()), tuple_of(args), tuple_of([tuple_of(tangents)]))
+        value, directions = components(found)
+        (change,) = components(directions)
+        return w.returned(tuple_of([with_names(value, "value"), with_names(change, "dy")]))
 
 
 def _wrong_number(func: Any, count: int, given: Any, what: str) -> TypeError:
@@ -127,80 +119,83 @@ def _is_plain_tuple(kind: Type, count: int) -> bool:
 
 
 def tangent_for(
-    script: Script, name: str, text: str, kind: Any, change: str, given: Any, loc: Loc, in_dict: bool = False
-) -> str:
-    """Return the tangent of an argument as text, after writing its checks; the two types are `kind` and `given`.
+    w: frontend.Writer, name: str, value: LoweredValue, change: LoweredValue, loc: Loc, in_dict: bool = False
+) -> LoweredValue:
+    """Return the tangent of an argument, after writing its checks; `change` is what is given for it.
 
     What is in a dict, according to `in_dict`, cannot be one of Python's lists.
     """
+    kind: Any = value.type
+    given: Any = change.type
     if isinstance(given, types.NoneType):
-        return "None"
+        return NOTHING
     if isinstance(kind, types.BaseTuple):
         if not isinstance(given, types.BaseTuple) or len(components_of(given)) != len(components_of(kind)):
             raise _misfit(name, kind, given, loc)
-        pairs = zip(parts(text, kind), parts(change, given), strict=True)
-        made = [tangent_for(script, name, one, inner, other, own, loc, in_dict) for (one, inner), (other, own) in pairs]
-        return f"({', '.join(made)},)"
+        pairs = zip(components(value), components(change), strict=True)
+        return tuple_of([tangent_for(w, name, one, other, loc, in_dict) for one, other in pairs])
     if is_whole(kind) and carries_adjoint(kind):
-        return _tangent_of_container(script, name, text, kind, change, given, loc, in_dict)
+        return _tangent_of_container(w, name, value, change, loc, in_dict)
     if is_array(kind):
         if not isinstance(given, types.Array) or given.ndim != kind.ndim or _is_complex(given) > _is_complex(kind):
             raise _misfit(name, kind, given, loc)
-        message = f"the tangent of `{name}` must have the shape of `{name}`"
-        script.add(f"if {change}.shape != {text}.shape:", f"    raise ValueError({message!r})")
-        return change if given.dtype == kind.dtype else f"{change}.astype({script.named(_dtype(kind), 'dtype')})"
+        _check_shape(w, name, value, change)
+        if given.dtype == kind.dtype:
+            return change
+        made: Any = copied_type(given)
+        return value_of(w.call(np.copy, *change.leaves, type=made.copy(dtype=kind.dtype)))
     scalar = isinstance(given, types.Number | types.Boolean)
     if is_number(kind):
         if not scalar or isinstance(given, types.Complex) > isinstance(kind, types.Complex):
             raise _misfit(name, kind, given, loc)
         return change
     if scalar:
-        message = f"`{name}` has no tangent but 0 or None"
-        script.add(f"if {change} != 0:", f"    raise ValueError({message!r})")
-    return "None"
+        w.raise_if(w.cast(change.leaves[0], types.boolean), f"`{name}` has no tangent but 0 or None")
+    return NOTHING
+
+
+def _check_shape(w: frontend.Writer, name: str, value: LoweredValue, change: LoweredValue) -> None:
+    differ = w.differ(change.leaves[0], value.leaves[0])
+    w.raise_if(differ, f"the tangent of `{name}` must have the shape of `{name}`")
 
 
 def _tangent_of_container(
-    script: Script, name: str, text: str, kind: Any, change: str, given: Any, loc: Loc, in_dict: bool
-) -> str:
+    w: frontend.Writer, name: str, value: LoweredValue, change: LoweredValue, loc: Loc, in_dict: bool
+) -> LoweredValue:
     """Return the tangent of a list, of a dict with its keys in the same order, or of the fields of an object."""
+    kind: Any = value.type
+    given: Any = change.type
     if numba_adapter.is_object(kind):
         fields = numba_adapter.fields_of_object(kind)
         if not isinstance(given, types.BaseTuple) or len(components_of(given)) != len(fields):
             raise _misfit(name, kind, given, loc)
         if any(is_whole(field) for field in fields.values()):
             raise refuse(f"tangents of `{name}`, an object with objects or lists in it, are not supported", loc)
-        pairs = zip(fields.items(), parts(change, given), strict=True)
-        made = [
-            tangent_for(script, f"{name}.{field}", f"{text}.{field}", inner, other, own, loc)
-            for (field, inner), (other, own) in pairs
-        ]
-        return f"({', '.join(made)},)"
+        pairs = zip(fields, components(change), strict=True)
+        return tuple_of([tangent_for(w, f"{name}.{field}", w.field(value, field), own, loc) for field, own in pairs])
     if is_structured(kind):
         if given.dtype != kind.dtype or given.ndim != kind.ndim:
             raise _misfit(name, kind, given, loc)
-        message = f"the tangent of `{name}` must have the shape of `{name}`"
-        script.add(f"if {change}.shape != {text}.shape:", f"    raise ValueError({message!r})")
+        _check_shape(w, name, value, change)
         return change
     if is_record(kind):
         if given != kind:
             raise _misfit(name, kind, given, loc)
         return change
-    whole, each = script.fresh("t"), script.fresh("k")
     is_dict = dict_of(kind) is not None
     if is_dict != (dict_of(given) is not None) or is_dict == is_list(given):
         raise _misfit(name, kind, given, loc)
-    what = "keys" if is_dict else "length"
-    wrong = f"raise ValueError({f'the tangent of `{name}` must have the {what} of `{name}`'!r})"
-    new = "{}" if is_dict else f"{script.named(List, 'List')}()" if in_dict else "[]"
-    script.add(f"if len({change}) != len({text}):", f"    {wrong}", f"{whole} = {new}")
-    inner, own = (kind.value_type, given.value_type) if is_dict else (kind.dtype, given.dtype)
-    with script.block(f"for {each} in {text}:" if is_dict else f"for {each} in range(len({text})):"):
+    wrong = f"the tangent of `{name}` must have the {'keys' if is_dict else 'length'} of `{name}`"
+    w.raise_if(w.call(operator.ne, w.length(change), w.length(value), type=types.boolean), wrong)
+    before = w.block
+    with w.entries(value) as (key, item):
         if is_dict:
-            script.add(f"if {each} not in {change}:", f"    {wrong}")
-        one, other = f"{text}[{each}]", f"{change}[{each}]"
-        found = tangent_for(script, name, one, inner, other, own, loc, in_dict or is_dict)
-        script.add(f"{whole}[{each}] = {found}" if is_dict else f"{whole}.append({found})")
+            w.raise_if(w.lacks(change, key), wrong)
+        found = tangent_for(w, name, item, w.at_key(change, key), loc, in_dict or is_dict)
+        list_of: Any = types.ListType if in_dict else types.List
+        with w.back_in(before):  # now that it is known what it will hold
+            whole = w.container(types.DictType(kind.key_type, found.type) if is_dict else list_of(found.type))
+        w.add_at_key(whole, key, found)
     return whole
 
 
@@ -216,10 +211,6 @@ def _is_complex(kind: Any) -> bool:
     return isinstance(kind, types.Complex) or (isinstance(kind, types.Array) and isinstance(kind.dtype, types.Complex))
 
 
-def _dtype(kind: Any) -> Any:
-    return getattr(np, str(kind.dtype))
-
-
 @dataclass(frozen=True)
 class Derivative(Driver):
     """`derivative`: the derivative of any result with respect to a number."""
@@ -228,9 +219,9 @@ class Derivative(Driver):
         """Return the derivative, or several, converted."""
         return tuple(map(convert, result)) if isinstance(self.wrt, tuple) else convert(result)
 
-    def written(self, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
+    def typed(self, call: numba_adapter.DerivedCall) -> base.TypedFunction:
         """Return a function of the arguments."""
-        script, names, asked, unwrap_single = self.start(call)
+        w, args, asked, unwrap_single = self.start(call)
         for each in asked:
             if not is_number(each.type):
                 raise refuse(
@@ -241,14 +232,13 @@ class Derivative(Driver):
         numbers = [each.number for each in asked]
         directions = []
         for one in numbers:
-            tangents = [f"{float(n == one)}" if n in numbers else "None" for n in range(len(names))]
-            directions.append(f"({', '.join(tangents)},)")
-        changes = [f"dy_{place}" for place in range(len(asked))]
-        args = ", ".join(names)
-        pushed = script.derived(PushForm(with_value=False))
-        script.add(f"({', '.join(changes)},) = {pushed}(({args},), ({', '.join(directions)},))")
-        script.add(f"return {changes[0] if unwrap_single else '(' + ', '.join(changes) + ',)'}")
-        return script.function()
+            tangents = [NOTHING] * len(args)
+            for number in numbers:
+                tangents[number] = value_of(Const(float(number == one), types.float64))
+            directions.append(tuple_of(tangents))
+        changes = w.invoke(w.derived(PushForm(with_value=False)), tuple_of(args), tuple_of(directions))
+        found = [with_names(change, f"dy_{place}") for place, change in enumerate(components(changes))]
+        return w.returned(found[0] if unwrap_single else tuple_of(found))
 
 
 @dataclass(frozen=True)
@@ -270,41 +260,39 @@ class Hvp(Driver):
         """Return the types of the arguments of the differentiated function."""
         return argument_types[:-1]
 
-    def written(self, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
+    def typed(self, call: numba_adapter.DerivedCall) -> base.TypedFunction:
         """Return a function of the arguments and of the direction."""
-        names = call.parameters
-        *_, name = self.signature(inspect.signature(call.func)).parameters
-        script = self.script(call, (*names, name))
-        *names, name = script.parameters
-        asked, unwrap_single = self._of_all(call, script, names) if self.wrt is None else self.asked(call, script)
-        given = call.argument_types[-1]
-        tangents = ["None"] * len(names)
+        w = self.writer(call, list(self.signature(inspect.signature(call.func)).parameters))
+        *args, direction = w.parameters
+        asked, unwrap_single = self._of_all(call) if self.wrt is None else self.asked(call)
+        args = converted(w, asked, args)
         if unwrap_single:
-            directions = [(name, given)]
-        elif _is_plain_tuple(given, len(asked)):
-            directions = list(parts(name, given))
+            directions: tuple[LoweredValue, ...] = (direction,)
+        elif _is_plain_tuple(direction.type, len(asked)):
+            directions = components(direction)
         else:
             raise refuse(
-                f"`hvp` in a direction of type {given}",
+                f"`hvp` in a direction of type {direction.type}",
                 call.loc,
                 hint=f"pass a tuple with {', '.join(f'that of `{each.name}`' for each in asked)}",
             )
-        for each, (change, kind) in zip(asked, directions, strict=True):
-            tangents[each.number] = tangent_for(script, each.name, each.text, each.type, change, kind, call.loc)
+        tangents = [NOTHING] * len(args)
+        for each, change in zip(asked, directions, strict=True):
+            tangents[each.number] = tangent_for(w, each.name, args[each.number], change, call.loc)
         wrt = asked[0].number if unwrap_single else tuple(each.number for each in asked)
-        pushed = script.derived(PushForm(with_value=False), script.derived(GradientForm(wrt)))
-        script.add(f"(dy,) = {pushed}(({', '.join(names)},), (({', '.join(tangents)},),))", "return dy")
-        return script.function()
+        pushed = w.derived(PushForm(with_value=False), w.derived(GradientForm(wrt)))
+        (change,) = components(w.invoke(pushed, tuple_of(args), tuple_of([tuple_of(tangents)])))
+        return w.returned(with_names(change, "dy"))
 
-    def _of_all(self, call: numba_adapter.DerivedCall, script: Script, names: list[str]) -> tuple[list[Any], bool]:
+    def _of_all(self, call: numba_adapter.DerivedCall) -> tuple[list[SelectedParameter], bool]:
         """Return all parameters that have a tangent."""
-        kinds = call.argument_types[: len(names)]
-        if len(names) - self.captured_count == 1:
-            return Hvp(0, self.captured_count).asked(call, script)
+        kinds = call.argument_types[:-1]
+        if len(kinds) - self.captured_count == 1:
+            return Hvp(0, self.captured_count).asked(call)
         wrt = tuple(
             n - self.captured_count
             for n, kind in enumerate(kinds)
             if n >= self.captured_count and carries_adjoint(kind)
         )
-        asked, _ = Hvp(wrt, self.captured_count).asked(call, script)
+        asked, _ = Hvp(wrt, self.captured_count).asked(call)
         return asked, False

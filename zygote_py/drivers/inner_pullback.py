@@ -41,7 +41,6 @@ from zygote_py.compiler import (
     signature_of,
 )
 from zygote_py.drivers.forms import Driver
-from zygote_py.drivers.matrices import copied
 from zygote_py.frontend import lower_typed
 from zygote_py.frontend.values import dict_of, held_in, is_list, is_record, is_whole
 from zygote_py.ir import Type, components_of, leaf_types
@@ -126,7 +125,7 @@ def _copied(script: Script, text: str, kind: Any) -> str:
         return text if made == [one for one, _ in parts_of] else script.built(kind, made)
     held = dict_of(kind)
     if not is_list(kind) and held is None:
-        return copied(script, text, kind)
+        return f"{text}.copy()" if isinstance(kind, types.Array) else text
     element = kind.dtype if held is None else held.value_type
     if not any(isinstance(leaf, types.Array) or is_whole(leaf) for leaf in leaf_types(element)):
         return f"{text}.copy()"

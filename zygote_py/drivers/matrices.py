@@ -7,24 +7,39 @@
         return a.reshape(x.shape + x.shape)
 
 A matrix is filled by columns in forward mode (`zygote_py.drivers.columns`), or by rows, each of them a gradient. At the
-end it is divided into blocks, in the structure of the result and, within that, the structure of the arguments.
+end it is divided into blocks, in the structure of the result and, within that, the structure of the arguments. The
+functions are written as IR; the docstrings show them as Python.
 """
 
 from __future__ import annotations
 
+import inspect
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from numba import types
 
-from zygote_py import compiler, numba_adapter
+from zygote_py import base, compiler, frontend, numba_adapter
 from zygote_py.adjoints import DifferentiationError, refuse
-from zygote_py.compiler import FUNCTION, GradientForm, PushForm, Script, leaves, parts, refuse_aux
-from zygote_py.drivers.columns import DiagonalFilling, Filling, Side, SymmetricFilling, dtype_of, plus
-from zygote_py.drivers.forms import Driver, SelectedParameter
-from zygote_py.ir import Type, components_of
+from zygote_py.base import free
+from zygote_py.compiler import FUNCTION, GradientForm, PushForm, leaves, refuse_aux, signature_of
+from zygote_py.drivers.columns import DiagonalFilling, Filling, Side, SymmetricFilling, dtype_of, is_array, is_vector
+from zygote_py.drivers.forms import Driver, SelectedParameter, in_form, numbers_in, structured
+from zygote_py.frontend.values import (
+    NOTHING,
+    LoweredValue,
+    component,
+    components,
+    named,
+    tuple_of,
+    value_of,
+    with_names,
+)
+from zygote_py.ir import Const, Operand, components_of, ops
 from zygote_py.ir.lazy_dataclass import dataclass
 
 
@@ -38,35 +53,34 @@ class Hessian(Driver):
     def __str__(self) -> str:
         return "value_gradient_hessian" if self.with_gradient else "hessian"
 
-    def written(self, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
+    def typed(self, call: numba_adapter.DerivedCall) -> base.TypedFunction:
         """Return a function of the arguments."""
         if self.has_aux:
             return with_aux(self, call)
-        script, names, asked, unwrap_single = self.start(call)
-        wrt = tuple(each.number for each in asked)
-        columns = Side(script, (leaf for each in asked for leaf in each.leaves), "n")
-        filling = SymmetricFilling(script, names, asked, columns, "a", script.derived(GradientForm(wrt)), _kind(asked))
+        w, args, asked, unwrap_single = self.start(call)
+        gradient = GradientForm(tuple(each.number for each in asked))
+        columns = Side(w, _selected(args, asked), "n")
+        filling = SymmetricFilling(w, args, asked, columns, w.derived(gradient))
+        found: tuple[LoweredValue, ...] = ()
         if self.with_gradient:
             filling.once = False
-            taken = ", ".join(copied(script, name, kind) for name, kind in zip(names, call.argument_types, strict=True))
-            script.add(f"value, found = {script.derived(GradientForm(wrt, with_value=True))}({taken})")
+            value, slope = components(w.invoke(w.derived(replace(gradient, with_value=True)), *map(w.copied, args)))
+            slope = component(slope, 0) if unwrap_single else slope
+            found = (with_names(value, "value"), with_names(slope, "found"))
         filling.band = _bandwidth(call, asked)
-        dtype = script.named(dtype_of(columns.leaves), "dtype")
-        made = "empty" if filling.band is None else "zeros"
-        script.add(f"a = np.{made}(({columns.count}, {columns.count}), {dtype})")
+        made = ops.record if filling.band is None else ops.zeros
+        filling.matrix = w.array(made, columns.dtype, columns.count, columns.count, hint="a")
         for group in filling.groups():
-            filling.put_numbers(group, filling.push_numbers(group), columns)
+            _, changes = filling.push_numbers(group)
+            filling.put_numbers(group, changes, columns)
         for place in filling.arrays():
             filling.fill_array(place, columns)
         rows = [
-            in_form(script, asked, unwrap_single, _row(script, columns, columns, place))
+            in_form(asked, unwrap_single, _row(w, filling.matrix, columns, columns, place))
             for place in range(len(columns.leaves))
         ]
-        blocks = in_form(script, asked, unwrap_single, iter(rows))
-        script.add(
-            f"return value, found{'[0]' * unwrap_single}, {blocks}" if self.with_gradient else f"return {blocks}"
-        )
-        return script.function()
+        blocks = in_form(asked, unwrap_single, iter(rows))
+        return w.returned(tuple_of([*found, blocks]) if self.with_gradient else blocks)
 
 
 @dataclass(frozen=True)
@@ -76,29 +90,23 @@ class Diagonal(Hessian):
     def __str__(self) -> str:
         return "hessian_diagonal"
 
-    def written(self, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
+    def typed(self, call: numba_adapter.DerivedCall) -> base.TypedFunction:
         """Return a function of the arguments."""
-        script, names, asked, unwrap_single = self.start(call)
-        wrt = tuple(each.number for each in asked)
-        columns = Side(script, (leaf for each in asked for leaf in each.leaves), "n")
-        filling = DiagonalFilling(script, names, asked, columns, "a", script.derived(GradientForm(wrt)), _kind(asked))
+        w, args, asked, unwrap_single = self.start(call)
+        columns = Side(w, _selected(args, asked), "n")
+        gradient = w.derived(GradientForm(tuple(each.number for each in asked)))
+        filling = DiagonalFilling(w, args, asked, columns, gradient)
         filling.band = _bandwidth(call, asked)
-        found: dict[int, str] = {}
+        found: dict[int, Operand] = {}
         for group in filling.groups():
-            for place, change in zip(group, filling.push_numbers(group), strict=True):
-                found[place] = f"d_{place}"
-                script.add(f"d_{place} = {list(leaves(change, filling.result))[place].text}")
+            _, changes = filling.push_numbers(group)
+            found |= {place: named(change[place], f"d_{place}") for place, change in zip(group, changes, strict=True)}
         for place in filling.arrays():
             leaf = columns.leaves[place]
-            filling.matrix = found[place] = f"d_{place}"
-            script.add(f"d_{place} = np.empty({leaf.size}, {script.named(dtype_of([leaf]), 'dtype')})")
+            filling.matrix = w.array(ops.record, dtype_of([leaf]), w.size(leaf), hint=f"d_{place}")
             filling.fill_array(place, columns)
-            if not leaf.is_vector:
-                script.add(f"d_{place} = d_{place}.reshape({leaf.text}.shape)")
-        script.add(
-            f"return {in_form(script, asked, unwrap_single, (found[place] for place in range(len(columns.leaves))))}"
-        )
-        return script.function()
+            found[place] = filling.matrix if is_vector(leaf) else w.reshaped(filling.matrix, w.shape(leaf))
+        return w.returned(in_form(asked, unwrap_single, (value_of(found[place]) for place in sorted(found))))
 
 
 @dataclass(frozen=True)
@@ -112,106 +120,146 @@ class Jacobian(Driver):
         if self.mode not in ("auto", "forward", "reverse"):
             raise DifferentiationError(f"mode={self.mode!r}", hint="it is 'auto', 'forward' or 'reverse'")
 
-    def written(self, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
+    def typed(self, call: numba_adapter.DerivedCall) -> base.TypedFunction:
         """Return a function of the arguments."""
         if self.has_aux:
             return with_aux(self, call)
-        script, names, asked, unwrap_single = self.start(call)
-        result, taken = _typed(script, call, names, asked)
-        if not list(leaves("y", result)):
+        w, args, asked, unwrap_single = self.start(call)
+        result = _result_type(call, args)
+        if not any(leaves("y", result)):
             raise refuse(f"the result is of type {result}", call.loc, "return floats, or arrays of floats")
-        columns = Side(script, (leaf for each in asked for leaf in each.leaves), "n")
-        filling = Filling(script, names, asked, columns, "a", FUNCTION, result)
+        columns = Side(w, _selected(args, asked), "n")
+        filling = Filling(w, args, asked, columns, w.closure)
         groups = list(filling.groups())
+        changes: list[list[Operand]] = []
         if self.mode == "reverse" or not groups:
-            nothing = ", ".join(["None"] * len(names))  # changes; the function works on copies, if they may be made
-            pushed = script.derived(PushForm(again=True))
-            script.add(f"y, t_0 = {pushed}(({', '.join(names)},), (({nothing},),))")
-            first = None
+            unchanged = tuple_of([NOTHING] * len(args))  # the function works on copies, if they may be made
+            pushed = w.derived(PushForm(again=True))
+            value = component(w.invoke(pushed, tuple_of(args), tuple_of([unchanged])), 0)
         else:
-            first = filling.push_numbers(groups[0], with_value=True)
-        rows = Side(script, leaves("y", result), "m")
-        if self.mode == "reverse" and any(leaf.is_complex for leaf in rows.leaves):
+            value, changes = filling.push_numbers(groups[0], with_value=True)
+        rows = Side(w, numbers_in(with_names(value, "y")), "m")
+        is_complex = isinstance(rows.dtype, types.Complex)
+        if self.mode == "reverse" and is_complex:
             raise refuse("a complex result in reverse mode", call.loc, "use mode='forward'")
-        dtype = script.named(dtype_of((*rows.leaves, *columns.leaves)), "dtype")
-        script.add(f"a = np.empty(({rows.count}, {columns.count}), {dtype})")
+        dtype = dtype_of((*rows.leaves, *columns.leaves))
+        filling.matrix = w.array(ops.record, dtype, rows.count, columns.count, hint="a")
         if self.mode == "reverse":
-            self._fill_rows(script, names, asked, rows, columns, range(len(columns.leaves)), copies=taken)
+            _fill_rows(filling, rows, range(len(columns.leaves)))
         else:
             for number, group in enumerate(groups):
-                filling.put_numbers(
-                    group, first if number == 0 and first else filling.push_numbers(group, with_value=True), rows
-                )
-            mode = "forward" if self.mode == "auto" and _has_many_rows(call, asked) else self.mode
-            replace(self, mode=mode)._fill_arrays(script, filling, rows, names, asked, taken)
+                if number:
+                    _, changes = filling.push_numbers(group, with_value=True)
+                filling.put_numbers(group, changes, rows)
+            forward_only = self.mode == "forward" or is_complex or _has_many_rows(call, asked)
+            _fill_arrays(filling, rows, forward_only=forward_only)
         made = [
-            in_form(script, asked, unwrap_single, _row(script, rows, columns, place))
+            in_form(asked, unwrap_single, _row(w, filling.matrix, rows, columns, place))
             for place in range(len(rows.leaves))
         ]
-        script.add(f"return {script.like(result, iter(made))}")
+        return w.returned(structured(result, iter(made)))
+
+
+def _fill_arrays(filling: Filling, rows: Side, *, forward_only: bool) -> None:
+    """Write code that fills the columns of arrays: in forward mode, or in reverse for fewer rows than columns."""
+    w, arrays = filling.w, filling.arrays()
+    fill_columns, fill_rows = partial(_fill_columns, filling, rows), partial(_fill_rows, filling, rows, arrays)
+    if forward_only or not arrays:
+        fill_columns()
+    elif not any(map(is_array, rows.leaves)):
+        fill_rows()
+    else:  # a row costs some three times what a direction costs
+        cost = w.call(operator.mul, Const(3, types.int64), rows.count, type=types.int64)
+        count = w.plus(*(w.size(filling.columns.leaves[place]) for place in arrays))
+        w.either(w.call(operator.lt, cost, count, type=types.boolean), fill_rows, fill_columns)
+
+
+def _fill_columns(filling: Filling, rows: Side) -> None:
+    """Write code that fills the columns of arrays in forward mode."""
+    for place in filling.arrays():
+        filling.fill_array(place, rows)
+
+
+def _fill_rows(filling: Filling, rows: Side, places: Sequence[int]) -> None:
+    """Write a gradient for each row, with respect to the parameters of the columns in `places`."""
+    w, columns = filling.w, filling.columns
+    first = 0
+    wanted = []  # the parameters, with their leaves among the columns
+    for each in filling.asked:
+        own = range(first, first + len(list(numbers_in(filling.args[each.number]))))
+        if any(place in places for place in own):
+            wanted.append((each, own))
+        first = own.stop
+    form = GradientForm(tuple(each.number + 1 for each, _ in wanted))
+    for number, leaf in enumerate(rows.leaves):
+        gradient = w.derived(form, w.derived(Component(leaf=number)))
+        loop = w.loop("row", 0, w.size(leaf)) if is_array(leaf) else nullcontext(Const(0, types.int64))
+        with loop as row:
+            found = with_names(w.invoke(gradient, value_of(row), *map(w.copied, filling.args)), "g")
+            place = w.plus(rows.starts[number], row)
+            for (_, own), part in zip(wanted, components(found), strict=True):
+                for column, slope in zip(own, numbers_in(part), strict=True):
+                    w.store(filling.matrix, w.flat(slope), place, columns.part(column))
+
+
+@dataclass(frozen=True)
+class Component(Driver):
+    """A number in the result of a function: the first argument says which one, if there are several in the `leaf`."""
+
+    leaf: int = 0
+
+    def __str__(self) -> str:
+        return f"component_{self.leaf}"
+
+    def signature(self, of: inspect.Signature) -> inspect.Signature:
+        """Return a signature with the number first."""
+        return signature_of(free("row", of.parameters), *of.parameters)
+
+    def written(self, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
+        """Return a function of the number and the arguments."""
+        script = self.script(call, list(self.signature(inspect.signature(call.func)).parameters))
+        row, *names = script.parameters
+        result = call.typed(call.argument_types[1:]).return_type
+        leaf = list(leaves(f"{FUNCTION}({', '.join(names)})", result))[self.leaf]
+        script.add(f"return {leaf.flat}{f'[{row}]' if leaf.is_array else ''}")
         return script.function()
 
-    def _fill_arrays(
-        self,
-        script: Script,
-        filling: Filling,
-        rows: Side,
-        names: list[str],
-        asked: Sequence[SelectedParameter],
-        copies: str,
-    ) -> None:
-        """Write code that fills the columns of arrays: in forward mode, or in reverse for fewer rows than columns."""
-        arrays = filling.arrays()
-        forward_only = self.mode == "forward" or any(leaf.is_complex for leaf in rows.leaves)
-        reverse_only = not forward_only and not any(leaf.is_array for leaf in rows.leaves)
-        count = plus(*(filling.columns.leaves[place].size for place in arrays))
-        if forward_only or not arrays:
-            self._fill_columns(filling, rows)
-        elif reverse_only:
-            self._fill_rows(script, names, asked, rows, filling.columns, arrays, copies)
-        else:
-            with script.block(f"if 3 * {rows.count} < {count}:"):  # a row costs some three times what a direction costs
-                self._fill_rows(script, names, asked, rows, filling.columns, arrays, copies)
-            with script.block("else:"):
-                self._fill_columns(filling, rows)
 
-    def _fill_columns(self, filling: Filling, rows: Side) -> None:
-        """Write code that fills the columns of arrays in forward mode."""
-        for place in filling.arrays():
-            filling.fill_array(place, rows)
+@dataclass(frozen=True)
+class First(Driver):
+    """The first of the values that a function returns."""
 
-    def _fill_rows(
-        self,
-        script: Script,
-        names: list[str],
-        asked: Sequence[SelectedParameter],
-        rows: Side,
-        columns: Side,
-        places: Sequence[int],
-        copies: str,
-    ) -> None:
-        """Write a gradient for each row, with respect to the parameters of the columns in `places`."""
-        first = 0
-        wanted = []  # the parameters, with their leaves among the columns
-        for each in asked:
-            own = range(first, first + len(each.leaves))
-            if any(place in places for place in own):
-                wanted.append((each, own))
-            first = own.stop
-        wrt = tuple(each.number + 1 for each, _ in wanted)
-        parameters = ", ".join(names)
-        for number, leaf in enumerate(rows.leaves):
-            item = leaf.text.removeprefix("y")
-            which = "row" if leaf.is_array else "0"
-            flat = ".ravel()" if leaf.is_array and not leaf.is_vector else ""
-            script.add(f"def component_{number}(row, {parameters}):")
-            script.add(f"    return {FUNCTION}({parameters}){item}{flat}{'[row]' if leaf.is_array else ''}")
-            with script.block(f"for row in range({leaf.size}):") if leaf.is_array else nullcontext():
-                script.add(f"g = {script.derived(GradientForm(wrt), f'component_{number}')}({which}, {copies})")
-                row = plus(rows.starts[number], "row") if leaf.is_array else rows.starts[number]
-                for position, (each, own) in enumerate(wanted):
-                    for place, part in zip(own, leaves(f"g[{position}]", each.type), strict=True):
-                        script.add(f"a[{row}, {columns.part(place)}] = {part.flat}")
+    def written(self, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
+        """Return a function of the arguments."""
+        script = self.script(call, call.parameters)
+        script.add(f"return {FUNCTION}({', '.join(script.parameters)})[0]")
+        return script.function()
+
+
+def with_aux(driver: Hessian | Jacobian, call: numba_adapter.DerivedCall) -> base.TypedFunction:
+    """Return a function of the arguments that returns a matrix of the function's first result, and its second result.
+
+    The function runs once more for this, on copies of its arguments.
+    """
+    w, args, asked, unwrap_single = driver.start(call)
+    result = _result_type(call, args)
+    if not isinstance(result, types.BaseTuple) or len(components_of(result)) != 2:
+        raise refuse_aux(result, call.loc)
+    wrt = asked[0].number if unwrap_single else tuple(each.number for each in asked)
+    matrix = w.derived(replace(driver, wrt=wrt, captured_count=0, has_aux=False), w.derived(First()))
+    value = with_names(component(w.run(*map(w.copied, args)), 1), "value")
+    return w.returned(tuple_of([w.invoke(matrix, *args), value]))
+
+
+def _result_type(call: numba_adapter.DerivedCall, args: Sequence[LoweredValue]) -> Any:
+    """Return the type of the function's result, for the types that are differentiated."""
+    return call.typed(tuple(each.type for each in args)).return_type
+
+
+def _selected(args: Sequence[LoweredValue], asked: Sequence[SelectedParameter]) -> Iterator[Operand]:
+    """Yield the numbers and arrays in the selected arguments."""
+    for each in asked:
+        yield from numbers_in(args[each.number])
 
 
 def _has_many_rows(call: numba_adapter.DerivedCall, asked: Sequence[SelectedParameter]) -> bool:
@@ -223,33 +271,6 @@ def _has_many_rows(call: numba_adapter.DerivedCall, asked: Sequence[SelectedPara
     return wrt is None or {each.number for each in asked} <= set(wrt)
 
 
-def with_aux(driver: Hessian | Jacobian, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
-    """Return a function of the arguments that returns a matrix of the function's first result, and its second result.
-
-    The function runs once more for this, on copies of its arguments.
-    """
-    script, names, asked, unwrap_single = driver.start(call)
-    result, copies = _typed(script, call, names, asked)
-    if not isinstance(result, types.BaseTuple) or len(components_of(result)) != 2:
-        raise refuse_aux(result, call.loc)
-    wrt = asked[0].number if unwrap_single else tuple(each.number for each in asked)
-    matrix = script.derived(replace(driver, wrt=wrt, captured_count=0, has_aux=False), "component_0")
-    script.add(f"def component_0({', '.join(names)}):", f"    return {FUNCTION}({', '.join(names)})[0]")
-    script.add(f"value = {FUNCTION}({copies})", f"return {matrix}({', '.join(names)}), value[1]")
-    return script.function()
-
-
-def _typed(
-    script: Script, call: numba_adapter.DerivedCall, names: list[str], asked: Sequence[SelectedParameter]
-) -> tuple[Any, str]:
-    """Return the type of the function's result, and copies of its arguments, for the types that are differentiated."""
-    kinds = list(call.argument_types)
-    for each in asked:
-        kinds[each.number] = each.type
-    copies = ", ".join(copied(script, name, kind) for name, kind in zip(names, kinds, strict=True))
-    return call.typed(tuple(kinds)).return_type, copies
-
-
 def _bandwidth(call: numba_adapter.DerivedCall, asked: Sequence[SelectedParameter]) -> int | None:
     """Return how far from the diagonal the Hessian of a vector has entries, if the function's loops say so."""
     if len(asked) != 1 or not isinstance(asked[0].type, types.Array) or asked[0].type.ndim != 1:
@@ -259,36 +280,14 @@ def _bandwidth(call: numba_adapter.DerivedCall, asked: Sequence[SelectedParamete
     return compiler.bandwidth_of(call, tuple(kinds), asked[0].number)
 
 
-def _kind(asked: Sequence[SelectedParameter]) -> Type:
-    """Return the type of a gradient with respect to these parameters."""
-    kind: Type = types.BaseTuple.from_types([each.type for each in asked])
-    return kind
-
-
-def _row(script: Script, rows: Side, columns: Side, place: int) -> Iterator[str]:
-    """Return the blocks of one leaf of the rows, as text."""
+def _row(w: frontend.Writer, matrix: Operand, rows: Side, columns: Side, place: int) -> Iterator[LoweredValue]:
+    """Return the blocks of one leaf of the rows."""
     row = rows.leaves[place]
     for number, column in enumerate(columns.leaves):
-        if not row.is_array and not column.is_array:
-            yield f"a[{rows.part(place)}, {columns.part(number)}]"
+        if not is_array(row) and not is_array(column):
+            yield value_of(w.element(matrix, rows.part(place), columns.part(number)))
             continue
-        shape = " + ".join(f"{leaf.text}.shape" for leaf in (row, column) if leaf.is_array)
-        whole = rows.is_one and columns.is_one and row.is_array and column.is_array
-        taken = "a" if whole else f"a[{rows.part(place)}, {columns.part(number)}].copy()"
-        vectors = all(leaf.is_vector for leaf in (row, column) if leaf.is_array)
-        yield taken if vectors else f"{taken}.reshape({shape})"
-
-
-def in_form(script: Script, asked: Sequence[SelectedParameter], unwrap_single: bool, items: Iterator[str]) -> str:
-    """Return one item for each leaf, in the structure of the selected arguments, as text."""
-    made = [script.like(each.type, items) for each in asked]
-    return made[0] if unwrap_single else f"({', '.join(made)},)"
-
-
-def copied(script: Script, text: str, kind: Type) -> str:
-    """Return a value that the function may mutate, its arrays copied, as text."""
-    if isinstance(kind, types.BaseTuple):
-        if not any(leaf.is_array for leaf in leaves(text, kind)):
-            return text
-        return script.built(kind, (copied(script, one, inner) for one, inner in parts(text, kind)))
-    return f"{text}.copy()" if isinstance(kind, types.Array) else text
+        whole = rows.is_one and columns.is_one and is_array(row) and is_array(column)
+        taken = matrix if whole else w.copy(w.element(matrix, rows.part(place), columns.part(number)))
+        vectors = all(is_vector(leaf) for leaf in (row, column) if is_array(leaf))
+        yield value_of(taken if vectors else w.reshaped(taken, (*w.shape(row), *w.shape(column))))

@@ -30,7 +30,6 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints import refuse
 from zygote_py.base import free
 from zygote_py.compiler import FUNCTION, Script, leaves, parts, signature_of
-from zygote_py.drivers.columns import plus
 from zygote_py.drivers.directional import Hvp
 from zygote_py.drivers.forms import Driver
 from zygote_py.ir import Loc
@@ -115,6 +114,8 @@ class Flat(Driver):
 class Weighted(Hvp):
     """The weighted sum of the vector that a function returns; the weights are the last argument."""
 
+    typed = Driver.typed  # as a text
+
     def written(self, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
         """Return a function of the arguments and of the weights."""
         names = list(self.signature(inspect.signature(call.func)).parameters)
@@ -125,6 +126,11 @@ class Weighted(Hvp):
         script.add("    raise ValueError('there must be one weight for each component')")
         script.add("s = 0.0", "for i in range(y.size):", f"    s += {weights}[i] * y[i]", "return s")
         return script.function()
+
+
+def plus(*terms: str) -> str:
+    """Return a sum, as text."""
+    return " + ".join(term for term in terms if term != "0") or "0"
 
 
 def _numbers(text: str, kind: Any, whole: Any, loc: Loc) -> Iterator[tuple[str, Any]]:

@@ -37,13 +37,15 @@ from zygote_py.numba_adapter import DerivedCall
 class Derived:
     """The IR of a derivative: a parameter per argument and hidden value, and for a closure's captured variables.
 
-    If there are values of type `Lanes` in it, `in_numbers` makes the same derivative without them.
+    If there are values of type `Lanes` in it, `in_numbers` makes the same derivative without them. A derivative that
+    `is_inlined` is put in the place of its calls.
     """
 
     function: Function
     argument_count: int
     routines: tuple[Routine, ...]
     in_numbers: Callable[[], Derived] | None = None
+    is_inlined: bool = False
 
 
 def typed_as_derived(
@@ -83,6 +85,22 @@ def typed_as_derived(
     )
 
 
+def set_function(routine: Routine, typed: st.TypedFunction) -> Derived:
+    """Let a routine be a derivative, which is returned."""
+    derived = typed.derived
+    assert isinstance(derived, Derived)
+    routine.function = function_of(typed, derived)
+    if (made_again := derived.in_numbers) is not None:
+        routine.in_numbers = lambda: function_of(typed, made_again())
+    return derived
+
+
+def inlined(typed: st.TypedFunction) -> Derived | None:
+    """Return the derivative that is to be put in the place of calls of a function; None for any other function."""
+    known = typed.derived
+    return known if isinstance(known, Derived) and known.is_inlined else None
+
+
 def function_of(typed: st.TypedFunction, derived: Derived) -> Function:
     """Return a copy of a derivative's function as that of a routine."""
     function = clone(derived.function).function
@@ -99,7 +117,7 @@ def function_of(typed: st.TypedFunction, derived: Derived) -> Function:
                     leaf.hint = name
             function.params += leaves
             if leaves:
-                replaced[param] = join(b, LoweredValue(param.type, tuple(leaves)), _operand)
+                replaced[param] = join(b, LoweredValue(param.type, tuple(leaves)), operand_of)
         replace_uses(function, replaced)
     for instr in function.entry.instrs:
         if isinstance(own := copied(instr), Param) and instr.hint:
@@ -120,6 +138,6 @@ def _names_in(closure: Type) -> tuple[str, ...]:
     return () if any(map(is_tuple, components_of(closure))) else names
 
 
-def _operand(leaf: LoweredValue) -> Operand:
+def operand_of(leaf: LoweredValue) -> Operand:
     """Return the operand of a non-tuple: the constant None for one known by its type alone, such as a function."""
     return leaf.leaves[0] if leaf.leaves else Const(None, leaf.type)

@@ -24,7 +24,6 @@ from functools import reduce
 
 from numba import types
 
-from zygote_py import numba_adapter
 from zygote_py.base import leads_out, statements as st
 from zygote_py.frontend.expressions.calls import retype_numbers
 from zygote_py.frontend.graphs.exceptions import with_divisions_of_numpy
@@ -35,7 +34,6 @@ from zygote_py.frontend.values import (
     Iteration,
     LoweredValue,
     alternatives,
-    components,
     is_tuple,
     leaves_of,
 )
@@ -49,7 +47,6 @@ from zygote_py.ir import (
     Phi,
     SSABuilder,
     Type,
-    components_of,
     is_scalar,
     ops,
 )
@@ -282,18 +279,4 @@ class Variables(Emitter):
 
     def cast_bundle(self, bundle: LoweredValue, type: Type) -> LoweredValue:
         """Return a value as one of another type: numbers are converted, also those in tuples."""
-        if bundle.type == type:
-            return bundle
-        if isinstance(type, types.Optional):
-            return alternatives.held(self, bundle, type)
-        if alternatives.is_optional(bundle.type):
-            return self.cast_bundle(alternatives.present(self, bundle), type)
-        if isinstance(type, numba_adapter.ChoiceType):
-            return alternatives.chosen(self, bundle, type)
-        if is_tuple(type) and is_tuple(bundle.type):
-            parts = zip(components(bundle), components_of(type), strict=True)
-            cast = [self.cast_bundle(part, to) for part, to in parts]
-            return LoweredValue(type, tuple(leaf for part in cast for leaf in part.leaves), bundle.static)
-        if len(bundle.leaves) == 1 and len(leaves_of(type)) == 1:
-            return replace(bundle, type=type, leaves=(self.cast(bundle.leaves[0], type),))
-        return replace(bundle, type=type)
+        return alternatives.cast(self, bundle, type)

@@ -12,13 +12,13 @@ of a callable without a rule is passed through as an instruction.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from zygote_py import numba_adapter
 from zygote_py.base import Capture, TypedFunction, calling, given_for, stage
-from zygote_py.frontend import custom_calls, derived
-from zygote_py.frontend.derived import Derived
+from zygote_py.frontend import custom_calls
+from zygote_py.frontend.derived import Derived, set_function
 from zygote_py.frontend.expressions.list_copies import check_unwritten
 from zygote_py.frontend.expressions.shared_copies import separate
 from zygote_py.frontend.inlining import program_of
@@ -102,18 +102,18 @@ def lower_typed(typed: TypedFunction) -> LoweredFunction:
             made[routine] = None
             if callee.given is not None:
                 routine.function = custom_calls.function_of(callee, program, _lowered_routine)
-            elif isinstance(callee.derived, Derived):
-                routine.function = derived.function_of(callee, callee.derived)
-                if (made_again := callee.derived.in_numbers) is not None:
-                    routine.in_numbers = functools.partial(_in_numbers, callee, made_again)
+            elif callee.derived is not None:
+                known = set_function(routine, callee)
                 frozen |= {capture.key: capture for capture in callee.frozen}
-                made |= dict.fromkeys(callee.derived.routines)
+                made |= dict.fromkeys(known.routines)
             else:
                 routine.function, found = _lowered_routine(callee, program)
                 frozen |= {capture.key: capture for capture in found}
     for callee, routine in program.routines().items():
         if callee.given is not None:
             custom_calls.add_rule(callee, routine, program)
+    for known in program.inlined.values():
+        made |= dict.fromkeys(known.routines)
     find_effects(tuple(made))
     for callee, routine in program.routines().items():
         if callee.runs_again:
@@ -132,12 +132,25 @@ def lower_typed(typed: TypedFunction) -> LoweredFunction:
         tuple(capture for capture, _ in lowering.captured.values()),
         tuple(frozen.values()),
         tuple(made),
-        has_derivatives=any(callee.derived is not None for callee in program.routines()),
+        has_derivatives=bool(program.inlined) or any(callee.derived is not None for callee in program.routines()),
     )
 
 
-def _in_numbers(callee: TypedFunction, make: Callable[[], Derived]) -> Function:
-    return derived.function_of(callee, make())
+def with_ir(typed: TypedFunction) -> TypedFunction:
+    """Return a derivative as a typed function with IR; if it has statements, their IR takes the place of its calls."""
+    if typed.derived is not None:
+        return typed
+    lowered = lower_typed(typed)
+    count, arguments, hidden = typed.argument_count, lowered.argument_count, lowered.hidden
+    kinds = (param.type for param in lowered.function.params[arguments : arguments + len(hidden)])
+    return replace(
+        typed,
+        parameters=(*typed.parameters[:count], *(capture.name for capture in hidden)),
+        parameter_types=(*typed.parameter_types[:count], *kinds),
+        hidden=hidden,
+        frozen=lowered.frozen,
+        derived=Derived(lowered.function, arguments, lowered.routines, is_inlined=True),
+    )
 
 
 def _lowered_routine(callee: TypedFunction, program: Program) -> tuple[Function, tuple[Capture, ...]]:

@@ -17,9 +17,9 @@ from dataclasses import replace
 from numba import types
 
 from zygote_py import numba_adapter
-from zygote_py.adjoints import refuse
 from zygote_py.base import statements as st
 from zygote_py.frontend import inlining
+from zygote_py.frontend.derived import function_of, inlined
 from zygote_py.frontend.expressions import calls, dicts, evaluation, list_copies, lists, records, shared_copies
 from zygote_py.frontend.frames import NO_VARIABLE, Advancing, Frame, Variables
 from zygote_py.frontend.graphs import exceptions as handlers
@@ -35,17 +35,13 @@ from zygote_py.frontend.values import (
     flat_type,
     flatten,
     is_dict,
-    is_tuple,
     is_used_up,
     leaves_of,
     literal,
+    parameter,
     parameters_of,
-    plain,
-    split,
-    structure,
     undefined,
     unflatten,
-    unsupported_argument,
 )
 from zygote_py.ir import (
     Block,
@@ -57,7 +53,6 @@ from zygote_py.ir import (
     Jump,
     Loc,
     Operand,
-    Param,
     Phi,
     Raise,
     Return,
@@ -67,6 +62,9 @@ from zygote_py.ir import (
     inserting,
     is_scalar,
     merge_blocks,
+    predecessors,
+    replace_uses,
+    reverse_postorder,
     unrotate_loops,
 )
 from zygote_py.ir.analysis import reach
@@ -145,19 +143,9 @@ class Lowering(Variables):
             params = parameters_of(name, type_, loc)
             self.function.params += params
             return LoweredValue(type_, tuple(params), numba_adapter.object_of(type_) if not params else None)
-        if kind := unsupported_argument(type_):
-            raise refuse(
-                f"the argument `{name}`, {kind}, is not supported",
-                loc,
-                "use a number, an array, a tuple or a NamedTuple",
-                name,
-            )
-        param = Param(structure(type_), name, loc)
+        param, value = parameter(b, name, type_, loc)
         self.function.params.append(param)
-        if not leaves_of(type_):
-            return LoweredValue(type_, (), numba_adapter.object_of(type_))
-        own = param.type if is_tuple(type_) else type_
-        return LoweredValue(plain(type_), split(b, param, own).leaves)
+        return value
 
     # ------------------------------------------------------------------------------------------------------- blocks
 
@@ -265,12 +253,17 @@ class Lowering(Variables):
     # --------------------------------------------------------------------------------------------- exceptions, calls
 
     def _raise(self, exception: type[BaseException] | None, args: tuple[object, ...]) -> None:
-        if (catching := self.frame.catching()) is None:
+        if not self._goes_to_handler():
             self.block.terminator = Raise(exception, tuple(map(self._raised, args)))
-        else:
-            frame, handler = catching
-            self.block.terminator = Jump(frame.shells[handler])
-            frame.raising.setdefault(handler, []).append(self.block)
+
+    def _goes_to_handler(self) -> bool:
+        """End a block that raises an exception with a jump to the handler, if there is one; return whether there is."""
+        if (catching := self.frame.catching()) is None:
+            return False
+        frame, handler = catching
+        self.block.terminator = Jump(frame.shells[handler])
+        frame.raising.setdefault(handler, []).append(self.block)
+        return True
 
     def _check_in_try(self, statement: st.Statement) -> None:
         """Go to the handler if what follows would divide by zero or miss a key; refuse what else may raise."""
@@ -355,16 +348,36 @@ class Lowering(Variables):
 
     def _invoke(self, function: st.TypedFunction, arguments: Sequence[LoweredValue]) -> LoweredValue:
         """Return the call of a routine, which takes its captured variables and those of its callees, too."""
-        if self.frame.catching() is not None:
-            handlers.check_routine(function, self.loc)
         hidden = [self._captured_value(each, type_, function.name) for each, type_ in self.program.hidden(function)]
         operands = [leaf for arg in (*arguments, *hidden) for leaf in arg.leaves]
+        if (known := inlined(function)) is not None:
+            self.program.inlined[function] = known
+            return unflatten(self, self._spliced(function_of(function, known), operands), function.return_type)
+        if self.frame.catching() is not None:
+            handlers.check_routine(function, self.loc)
         if function.runs_again:  # with the lists that are given, whatever the caller does to them
             operands = [list_copies.with_own_items(self, leaf) for leaf in operands]
         type_ = function.return_type
         value = self.emit(self.program.routine(function), operands, flat_type(leaves_of(type_)))
         result = unflatten(self, value, type_)
         return result if function.derived is None else dicts.with_own_keys(self, result)
+
+    def _spliced(self, function: Function, operands: Sequence[Operand]) -> Operand:
+        """Put the blocks of a function here, and return its result."""
+        replace_uses(function, dict(zip(function.params, operands, strict=True)))
+        calling, rest = self.block, Block(self.block.loc)
+        rest.terminator, calling.terminator = calling.terminator, Jump(function.entry)
+        self._insert(calling, [*function.blocks, rest])
+        preds = {**predecessors(function), function.entry: [calling]}
+        for block in reverse_postorder(function):
+            self.begin(block, [pred for pred in preds[block] if pred in self.dominator], seal=False)
+            self.ssa.seal(block, preds[block])
+            if isinstance(block.terminator, Raise):
+                self._goes_to_handler()
+        last, end = function.exit()
+        last.terminator = Jump(rest)
+        self.begin(rest, [last])
+        return end.args[0]
 
     def _raised(self, arg: object) -> Operand:
         if not isinstance(arg, st.Name):

@@ -22,6 +22,7 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.adjoints import Checkpoint, DifferentiationError, refuse
 from zygote_py.base import statements as st
+from zygote_py.frontend.derived import Derived
 from zygote_py.frontend.expressions.displays import with_tuples
 from zygote_py.frontend.graphs.exceptions import divisions
 from zygote_py.frontend.graphs.graph import targets
@@ -44,6 +45,7 @@ class Program:
         self._calls: dict[st.TypedFunction, list[st.TypedFunction]] = {}
         self._chosen: set[st.TypedFunction] = set()  # those that are to be routines
         self._routines: dict[st.TypedFunction, Routine] = {}
+        self.inlined: dict[st.TypedFunction, Derived] = {}  # the derivatives that stand in the place of their calls
         self.prepared = cache(with_tuples)  # a function as it is lowered: with tuples for lists that are only passed on
         self._survey(root, callees, [])
         self._choose(self._with_callees(caught))

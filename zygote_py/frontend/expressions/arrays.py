@@ -146,6 +146,13 @@ def store(at: Emitter, statement: st.Store) -> None:
         (array,) = target.leaves
     if array is None or not isinstance(own, types.Array):
         raise at.refuse(f"writing to a value of type `{own}` is not supported", "write to an array", "[")
+    store_item(at, array, index, value)
+
+
+def store_item(at: Emitter, array: Operand, index: Sequence[Operand], value: LoweredValue) -> None:
+    """Lower `array[index] = value`."""
+    own = array.type
+    assert isinstance(own, types.Array)
     found = numba_adapter.item_type(own, [plain(operand.type) for operand in index])
     if not isinstance(found, types.Array):
         index = [operand for operand in index if not isinstance(operand.type, types.EllipsisType)]

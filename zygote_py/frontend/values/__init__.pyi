@@ -2,6 +2,7 @@
 
 from .alternatives import empty_array as empty_array
 from .bundles import (
+    NOTHING as NOTHING,
     RANGES as RANGES,
     LoweredValue as LoweredValue,
     cast_op as cast_op,
@@ -29,15 +30,19 @@ from .bundles import (
     known as known,
     leaves_of as leaves_of,
     literal as literal,
+    named as named,
+    parameter as parameter,
     parameters_of as parameters_of,
     plain as plain,
     split as split,
     structure as structure,
+    tuple_like as tuple_like,
     tuple_of as tuple_of,
     undefined as undefined,
     unflatten as unflatten,
     unsupported as unsupported,
-    unsupported_argument as unsupported_argument,
+    value_of as value_of,
+    with_names as with_names,
 )
 from .containers import (
     gradient_type as gradient_type,

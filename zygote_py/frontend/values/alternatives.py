@@ -21,6 +21,7 @@ import builtins
 import operator
 from collections import Counter
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.base import statements as st
-from zygote_py.frontend.values.bundles import LoweredValue, components, leaves_of, plain
+from zygote_py.frontend.values.bundles import LoweredValue, components, is_tuple, leaves_of, plain
 from zygote_py.frontend.values.emitter import Emitter
 from zygote_py.frontend.values.iteration import INT
 from zygote_py.frontend.values.run_time_checks import check_present
@@ -51,6 +52,25 @@ def held(at: Emitter, value: LoweredValue, type_: types.Optional) -> LoweredValu
     else:
         flag = _flag(True)
     return LoweredValue(type_, (flag, *at.cast_bundle(value, type_.type).leaves))
+
+
+def cast(at: Emitter, bundle: LoweredValue, type: Type) -> LoweredValue:
+    """Return a value as one of another type: numbers are converted, also those in tuples."""
+    if bundle.type == type:
+        return bundle
+    if isinstance(type, types.Optional):
+        return held(at, bundle, type)
+    if is_optional(bundle.type):
+        return at.cast_bundle(present(at, bundle), type)
+    if isinstance(type, numba_adapter.ChoiceType):
+        return chosen(at, bundle, type)
+    if is_tuple(type) and is_tuple(bundle.type):
+        parts = zip(components(bundle), components_of(type), strict=True)
+        made = [at.cast_bundle(part, to) for part, to in parts]
+        return LoweredValue(type, tuple(leaf for part in made for leaf in part.leaves), bundle.static)
+    if len(bundle.leaves) == 1 and len(leaves_of(type)) == 1:
+        return replace(bundle, type=type, leaves=(at.cast(bundle.leaves[0], type),))
+    return replace(bundle, type=type)
 
 
 def _flag(value: bool) -> Const:

@@ -66,6 +66,9 @@ class LoweredValue:
     iterator: Any = None
 
 
+NOTHING = LoweredValue(types.none, (NONE,))
+
+
 def plain(type: Type) -> Type:
     """Return the type that a value has at run time: of `Literal[int](2)`, int64."""
     if isinstance(type, types.Omitted):
@@ -299,6 +302,31 @@ def tuple_of(parts: Sequence[LoweredValue]) -> LoweredValue:
     )
 
 
+def tuple_like(kind: Type, parts: Sequence[LoweredValue]) -> LoweredValue:
+    """Return values as the components of a tuple, of the same NamedTuple or dataclass as a type if that is one."""
+    made = with_components(kind, tuple(part.type for part in parts))
+    return LoweredValue(made, tuple(leaf for part in parts for leaf in part.leaves))
+
+
+def value_of(operand: Operand) -> LoweredValue:
+    """Return a number or an array as a value."""
+    return LoweredValue(operand.type, (operand,))
+
+
+def named(operand: Operand, hint: str) -> Operand:
+    """Return an operand, which gets a name if it is an instruction without one."""
+    if isinstance(operand, Instr) and not operand.hint:
+        operand.hint = hint
+    return operand
+
+
+def with_names(value: LoweredValue, hint: str) -> LoweredValue:
+    """Return a value, whose numbers and arrays get a name if they have none."""
+    for leaf in value.leaves:
+        named(leaf, hint)
+    return value
+
+
 def constant(value: object, type: Type) -> Const:
     """Return a constant of a scalar type, in Python's own form of it."""
     match type:
@@ -384,6 +412,22 @@ def split(b: Builder, value: Operand, kind: Type) -> LoweredValue:
         if leaves_of(part):
             leaves += split(b, _item(b, value, number, part), part).leaves
     return LoweredValue(kind, tuple(leaves))
+
+
+def parameter(b: Builder, name: str, type_: Type, loc: Loc) -> tuple[Param, LoweredValue]:
+    """Return a new parameter of a function that takes whole arguments, and its value, taken apart."""
+    if kind := unsupported_argument(type_):
+        raise refuse(
+            f"the argument `{name}`, {kind}, is not supported",
+            loc,
+            "use a number, an array, a tuple or a NamedTuple",
+            name,
+        )
+    param = Param(structure(type_), name, loc)
+    if not leaves_of(type_):
+        return param, LoweredValue(type_, (), numba_adapter.object_of(type_))
+    own = param.type if is_tuple(type_) else type_
+    return param, LoweredValue(plain(type_), split(b, param, own).leaves)
 
 
 def join(b: Builder, value: LoweredValue, leaf: Callable[[LoweredValue], Operand]) -> Operand:

@@ -3,8 +3,9 @@
     t = at.emit(operator.add, (x, at.cast(i, types.float64)), types.float64)        %t0 = float %i : f64
                                                                                     %t1 = add %x, %t0 : f64
 
-An `Emitter` knows the statement at hand and what variables hold there. The class that lowers a function is in
-`zygote_py.frontend.lowering`; the handlers depend on this interface only.
+An `Emitter` knows the statement at hand and, where there are variables, what they hold there. The class that lowers a
+function is in `zygote_py.frontend.lowering`, and the one that writes functions without statements in
+`zygote_py.frontend.writer`; the handlers depend on this interface only.
 """
 
 from __future__ import annotations
@@ -61,25 +62,25 @@ class Emitter(Builder):
         self.homes: dict[Operand, Block] = {}  # of the named constants
         self._recast: dict[tuple[Value, Type], Value] = {}  # named constants of another type
 
-    @abstractmethod
     def read(self, variable: st.Variable) -> LoweredValue:
         """Return the value of a variable here; if it may be `None`, there must be a value."""
+        raise NotImplementedError
 
-    @abstractmethod
     def read_whole(self, variable: st.Variable) -> LoweredValue:
         """Return the value of a variable here."""
+        raise NotImplementedError
 
     @abstractmethod
     def cast_bundle(self, bundle: LoweredValue, type: Type) -> LoweredValue:
         """Convert a value to another type: numbers are converted, also those in tuples."""
 
-    @abstractmethod
     def make_iterator(self, target: st.Variable, over: Iteration) -> None:
         """Record a variable that holds an iterator over which no loop has begun."""
+        raise NotImplementedError
 
-    @abstractmethod
     def use_up(self, over: Iteration) -> None:
         """Refuse a second loop over an iterator, which the first one has exhausted."""
+        raise NotImplementedError
 
     def refuse(self, message: str, hint: str, token: str = "") -> Exception:
         """Return the error to raise for the statement at hand."""

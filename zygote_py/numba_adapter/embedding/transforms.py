@@ -96,6 +96,10 @@ class DerivedCall:
                 called = calling(Ignored(target) if inner.given.kind == "ignore" else target)
         return self.session.typed(called, argument_types)
 
+    def derived(self, form: Form, function: Any) -> DerivedType:
+        """The type of what another form makes of a function, which need not be the one that this is a call of."""
+        return derived_type(form, function, self.session, self.loc)
+
     def written(self, function: Any, argument_types: tuple[Type, ...]) -> st.TypedFunction:
         """A function in Python that takes arguments of these types and then the function itself."""
         typed = self.session.typed(function, (*argument_types, self.inner))
