@@ -123,7 +123,7 @@ def _outermost(what: str) -> Iterator[bool]:
 def _fewer_collections() -> Iterator[None]:
     """Let Python look for cycles less often: most of what a compiler makes is kept."""
     known = gc.get_threshold()
-    rare = (max(known[0], 100_000), known[1], max(known[2], 10_000))
+    rare = (max(known[0], 300_000), known[1], max(known[2], 10_000))
     if known[0]:  # otherwise it does not look at all
         gc.set_threshold(*rare)
     try:
