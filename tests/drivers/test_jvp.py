@@ -327,3 +327,21 @@ def test_what_a_constant_overwrites_has_no_tangent():
     x, v = np.array([0.3, 0.7, 1.1]), np.array([1.0, -2.0, 0.5])
     expected = 4 * v[0] + v[1] / 4 + 3 * x[2] ** 2 * v[2]
     np.testing.assert_allclose(jvp(f, x, v)[1], expected, rtol=1e-14)
+
+
+def with_defaults(x, rate=2.0, power=3, offset=None):
+    return rate * x**power if offset is None else rate * x**power + offset
+
+
+def test_defaults_need_not_be_given():
+    assert zg.jvp(with_defaults, (3.0,), (1.0,)) == (54.0, 54.0)
+    assert zg.jvp(with_defaults, (3.0, 1.5), (1.0, 2.0)) == (40.5, 40.5 + 2.0 * 27.0)
+    assert zg.jvp(with_defaults, (3.0, 1.5, 2, 1.0), (1.0, 0.0, None, 5.0)) == (14.5, 14.0)
+    assert zg.gradient(lambda x: zg.jvp(with_defaults, (x,), (1.0,))[1])(3.0) == 36.0
+
+
+def test_a_default_does_not_take_the_place_of_a_tangent():
+    with pytest.raises(TypeError, match="takes 2 tangents but 1 was given"):
+        zg.jvp(with_defaults, (3.0, 2.0), (1.0,))
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'x'"):
+        zg.jvp(with_defaults, (), ())

@@ -26,6 +26,7 @@ from zygote_py.frontend.values import (
     NOTHING,
     LoweredValue,
     components,
+    constant_of,
     dict_of,
     is_list,
     is_record,
@@ -88,6 +89,8 @@ class Pushforward(Driver):
         single = len(names) == 1
         if single and not _is_plain_tuple(given.type, 1):
             given, changes = tuple_of([given]), tuple_of([changes])
+        defaults = _defaults(call, names, given.type)
+        names = names[: len(names) - len(defaults)]
         for value, what in ((given, "arguments"), (changes, "tangents")):
             if not _is_plain_tuple(value.type, len(names)):
                 raise _wrong_number(call.func, len(names), value.type, what)
@@ -97,10 +100,21 @@ class Pushforward(Driver):
                 arg = value_of(w.cast(arg.leaves[0], types.float64))
             args.append(with_names(arg, name))
             tangents.append(tangent_for(w, name, arg, with_names(change, f"t{name}"), call.loc))
+        args, tangents = [*args, *defaults], [*tangents, *[NOTHING] * len(defaults)]
         found = w.invoke(w.derived(PushForm()), tuple_of(args), tuple_of([tuple_of(tangents)]))
         value, directions = components(found)
         (change,) = components(directions)
         return w.returned(tuple_of([with_names(value, "value"), with_names(change, "dy")]))
+
+
+def _defaults(call: numba_adapter.DerivedCall, names: Sequence[str], given: Type) -> list[LoweredValue]:
+    """Return the defaults of the last parameters if these are not given and all have one."""
+    count = len(components_of(given)) if isinstance(given, types.BaseTuple) else len(names)
+    parameters = inspect.signature(call.func).parameters
+    values = [parameters[name].default for name in names[count:]]
+    if any(value is inspect.Parameter.empty for value in values):
+        return []
+    return [constant_of(value, numba_adapter.typeof(value), call.loc) for value in values]
 
 
 def _wrong_number(func: Any, count: int, given: Any, what: str) -> TypeError:
