@@ -164,7 +164,6 @@ def python_texts(path: Path, has_messages: bool) -> Iterator[Text]:
             if has_messages:
                 parts = [value.value if isinstance(value, ast.Constant) else "x" for value in node.values]
                 yield Text(path, node.lineno, Area.MESSAGE, "".join(map(str, parts)))
-    for node in ast.walk(tree):
         is_text = isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in skipped
         if has_messages and is_text and len(node.value.split()) >= 3:
             yield Text(path, node.lineno, Area.MESSAGE, node.value)

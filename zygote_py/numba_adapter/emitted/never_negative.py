@@ -48,7 +48,7 @@ def never_negative(blocks: Mapping[int, Any], typeof: Callable[[str], Any]) -> s
 
 
 class _Integers:
-    """What the integers of a function are assigned."""
+    """The integers of a function, and all that they are assigned."""
 
     def __init__(self, blocks: Mapping[int, Any], typeof: Callable[[str], Any]) -> None:
         self._typeof = typeof
