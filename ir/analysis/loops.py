@@ -68,6 +68,14 @@ class Loop:
     def __contains__(self, block: Block) -> bool:
         return block in self.blocks
 
+    @property
+    def loc(self) -> Loc | None:
+        """The location of its statement. That of its header may be one from which control comes there."""
+        end = self.header.terminator
+        condition = end.condition if isinstance(end, Branch) else None
+        own = condition.loc if isinstance(condition, Instr | Phi) else None
+        return own or self.header.loc
+
     @cached_property
     def values(self) -> frozenset[Value]:
         """Return the values that the blocks of the loop define."""

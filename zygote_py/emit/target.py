@@ -15,7 +15,7 @@ from zygote_py.base import Names, stage
 from zygote_py.emit.source import function_text
 from zygote_py.emit.syntax.names import Module
 from zygote_py.emit.syntax.standalone import Emitted
-from zygote_py.ir import Function, InternalError, is_identifier, routines_of
+from zygote_py.ir import Function, InternalError, Loc, is_identifier, routines_of
 from zygote_py.ir.arrays.measures.flat_loops import flatten_loops
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops.helpers import HELPERS
@@ -155,18 +155,32 @@ def emit_and_widen(
     function is changed.
     """
     emitted = emit(function, name=name, target=NJIT, options=options, defaults=defaults, notes=notes)
-    if options.get("boundscheck"):
+    if not widen(function, options).is_changed:
         return emitted
-    done = False
-    if options.get("parallel"):
-        options = {each: value for each, value in options.items() if each != "parallel"}
-        done = run_in_threads(function)
-    functions = [function, *(routine.function for routine in routines_of(function))]
-    for each in functions:
-        if not each.options.get("boundscheck"):
-            done = iterations_in_lanes(each) or done
-            done = flatten_loops(each) or done
-            done = reorder_sums(each) or done
-    if not done:
-        return emitted
+    options = {each: value for each, value in options.items() if each != "parallel"}
     return replace(emitted, compiled=emit(function, name=name, target=NJIT, options=options, defaults=defaults))
+
+
+@dataclass(frozen=True, slots=True)
+class Widened:
+    """Where the loops are whose iterations run side by side, or in threads, and whether a function has been changed."""
+
+    in_lanes: Sequence[Loc | None] = ()
+    in_threads: Sequence[Loc | None] = ()
+    is_changed: bool = False
+
+
+def widen(function: Function, options: Mapping[str, object]) -> Widened:
+    """Change a function to what Numba gets in its place, with the options of its decorator."""
+    if options.get("boundscheck"):
+        return Widened()
+    in_threads = run_in_threads(function) if options.get("parallel") else []
+    in_lanes: list[Loc | None] = []
+    is_changed = bool(in_threads)
+    for each in (function, *(routine.function for routine in routines_of(function))):
+        if not each.options.get("boundscheck"):
+            found = iterations_in_lanes(each)
+            in_lanes += found
+            changes = (bool(found), flatten_loops(each), reorder_sums(each))
+            is_changed = is_changed or any(changes)
+    return Widened(in_lanes, in_threads, is_changed)

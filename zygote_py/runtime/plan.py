@@ -20,12 +20,14 @@ from numba import types as numba_types
 from zygote_py import numba_adapter
 from zygote_py.adjoints.reverse.stored.notes import JoinNotes, ValueNote, Way, noted
 from zygote_py.compiler import Request, derivative_of
-from zygote_py.ir import Type
+from zygote_py.emit import Widened, widen
+from zygote_py.ir import Type, clone
 from zygote_py.ir.arrays.measures.allocations import Allocations, allocations, bytes_of
 
 _AT_ONCE = "as it runs, with no record"
 _NO_RECORD = "afterwards, with no record"
 _RECORDS = "afterwards, from records"
+_IN_LANES, _IN_THREADS = "eight rounds at a time", "in threads"
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,9 @@ class PlannedLoop:
         When and from what its rounds are reversed.
     bytes_per_round : int
         The bytes that each round keeps; of an array that is kept by reference, those of the reference.
+    together : str
+        "eight rounds at a time", "in threads", or both, if its rounds run side by side in what Numba compiles. The
+        buffers that this takes do not count among the allocations.
     """
 
     function: str
@@ -51,6 +56,7 @@ class PlannedLoop:
     rounds: str
     reversal: str
     bytes_per_round: int
+    together: str = ""
 
 
 @dataclass(frozen=True)
@@ -164,7 +170,8 @@ class Plan:
             for loop in self.loops:
                 kept = f", {loop.bytes_per_round} bytes per round" if loop.bytes_per_round else ""
                 rounds = loop.rounds if loop.rounds.startswith("rounds") else f"{loop.rounds} rounds"
-                lines.append(f"  {_place(loop)}: {rounds}, reversed {loop.reversal}{kept}")
+                together = f", {loop.together}" if loop.together else ""
+                lines.append(f"  {_place(loop)}: {rounds}, reversed {loop.reversal}{kept}{together}")
         for title, ways in _SECTIONS.items():
             found = [value for value in self.values if value.way in ways]
             lines += ["", title, *_told(found)] if found else []
@@ -224,11 +231,12 @@ def make_plan(derivative: str, request: Request, types: tuple[Type, ...], sizes:
             known[param] = size
     found = allocations(made.joint, known)
     told = [] if made.mode[0] == "forward" else notes
+    widened = widen(clone(made.joint).function, request.options)
     return Plan(
         derivative,
         tuple(map(str, types)),
         *made.mode,
-        tuple(loop for each in told for loop in _loops(each)),
+        tuple(loop for each in told for loop in _loops(each, widened)),
         tuple(_value(each.function, value) for each in told for value in each.values),
         _allocations(found),
         found.peak.text,
@@ -236,13 +244,16 @@ def make_plan(derivative: str, request: Request, types: tuple[Type, ...], sizes:
     )
 
 
-def _loops(notes: JoinNotes) -> list[PlannedLoop]:
+def _loops(notes: JoinNotes, widened: Widened) -> list[PlannedLoop]:
     loops = []
     for loop, rounds in notes.loops:
         kept = sum(bytes_of(value.type) for value in notes.values if value.loop is loop and _is_kept(value))
         inside = any(_is_kept(value) and value.loop.header in loop for value in notes.values)
         reversal = _AT_ONCE if loop in notes.immediate else _RECORDS if inside else _NO_RECORD
-        loops.append(PlannedLoop(notes.function, _line(loop.header.loc), rounds, reversal, kept))
+        loc = loop.loc
+        ways = ((_IN_THREADS, widened.in_threads), (_IN_LANES, widened.in_lanes))
+        together = ", ".join(way for way, places in ways if loc is not None and loc in places)
+        loops.append(PlannedLoop(notes.function, _line(loc), rounds, reversal, kept, together))
     return loops
 
 
@@ -252,7 +263,7 @@ def _is_kept(value: ValueNote) -> bool:
 
 def _value(function: str, value: ValueNote) -> PlannedValue:
     where = ("list" if value.in_list else "array") if _is_kept(value) else ""
-    loop = _line(value.loop.header.loc)
+    loop = _line(value.loop.loc)
     return PlannedValue(function, value.name, _line(value.loc), value.way.value, value.why, loop, where)
 
 

@@ -40,6 +40,7 @@ from zygote_py.ir.core import (
     Function,
     Instr,
     Jump,
+    Loc,
     Operand,
     Phi,
     Raise,
@@ -61,15 +62,17 @@ _ARITHMETIC = (operator.add, operator.sub, operator.mul, operator.neg, operator.
 _WHOLE = frozenset((*_ARITHMETIC, *FUNCTIONS, ops.select))
 
 
-def iterations_in_lanes(function: Function) -> bool:
-    """Let the iterations of independent loops run side by side where that pays, in place. Return whether any do."""
+def iterations_in_lanes(function: Function) -> list[Loc | None]:
+    """Let the iterations of independent loops run side by side where that pays, in place. Return where these are."""
     if not function.independent or is_left_out("lanes"):
-        return False
+        return []
+    places: list[Loc | None] = []
     done: set[Block] = set()
     while (found := _next(function, done)) is not None:
+        places.append(found.loop.loc)
         done |= _Widened(function, found).build()
         function.blocks = reverse_postorder(function)
-    return bool(done)
+    return places
 
 
 def _next(function: Function, done: set[Block]) -> Varying | None:

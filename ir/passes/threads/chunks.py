@@ -37,6 +37,7 @@ from zygote_py.ir.core import (
     Function,
     Instr,
     Jump,
+    Loc,
     Operand,
     Param,
     Phi,
@@ -61,21 +62,21 @@ _LEAST = 3  # operations of an iteration
 _OF_TERM = 16  # those for each term that is kept, to be added up in order
 
 
-def run_in_threads(function: Function) -> bool:
-    """Let independent loops of a function, and of those that it calls, run in threads. Return whether any do.
+def run_in_threads(function: Function) -> list[Loc | None]:
+    """Let independent loops of a function, and of those that it calls, run in threads. Return where these are.
 
     Threads start none: what a chunk calls, or calls itself, runs in order.
     """
     if is_left_out("threads"):
-        return False
-    done = iterations_in_threads(function)
+        return []
+    places = iterations_in_threads(function)
     for routine in _callers_first(function):
         started = [each for each in routines_of(function) if each.in_threads]
         within = {*started, *(each for chunk in started for each in routines_of(chunk.function))}
         is_apart = routine not in within and routine not in routines_of(routine.function)
         if is_apart and routine.function.options.get("parallel"):
-            done = iterations_in_threads(routine.function) or done
-    return done
+            places += iterations_in_threads(routine.function)
+    return places
 
 
 def _callers_first(function: Function) -> list[Routine]:
@@ -94,18 +95,18 @@ def _callers_first(function: Function) -> list[Routine]:
     return list(reversed(found))
 
 
-def iterations_in_threads(function: Function) -> bool:
-    """Let the iterations of independent loops run in threads, in place. Return whether any do."""
+def iterations_in_threads(function: Function) -> list[Loc | None]:
+    """Let the iterations of independent loops run in threads, in place. Return where these are."""
     tried: set[Block] = set()
-    number = 0
+    places: list[Loc | None] = []
     while (found := _next(function, tried)) is not None:
-        number += 1
-        chunk = _Divided(function, *found, f"{function.name}_chunk_{number}").build()
+        places.append(found[0].loop.loc)
+        chunk = _Divided(function, *found, f"{function.name}_chunk_{len(places)}").build()
         function.blocks = reverse_postorder(function)
         for each in (function, chunk):
             fold_constants(each)
             remove_dead_code(each)
-    return number > 0
+    return places
 
 
 def _next(function: Function, tried: set[Block]) -> tuple[Apart, LoopNest] | None:

@@ -32,9 +32,10 @@ def widened(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 def watched(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     found: list[bool] = []
 
-    def spy(function: Any) -> bool:
-        found.append(iterations_in_lanes(function))
-        return found[-1]
+    def spy(function: Any) -> list[Any]:
+        places = iterations_in_lanes(function)
+        found.append(bool(places))
+        return places
 
     monkeypatch.setattr(target, "iterations_in_lanes", spy)
     return found
