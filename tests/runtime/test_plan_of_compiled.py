@@ -1,4 +1,4 @@
-"""What a plan says of how loops run in what Numba compiles."""
+"""A plan says how loops run in what Numba compiles."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def paths_in_threads(x, w, s):
 @pytest.mark.parametrize(
     ("function", "options", "together"),
     [
-        (paths, {}, "eight rounds at a time"),
+        (paths, {}, "sixteen rounds at a time"),
         (paths, {"boundscheck": True}, ""),
         (paths_in_threads, {"parallel": True}, "in threads"),
     ],

@@ -1,13 +1,16 @@
-"""Iterations of independent loops side by side: eight of them at a time, in one iteration of a new loop.
+"""Iterations of independent loops side by side: sixteen of them at a time, in one iteration of a new loop.
 
-    for i in range(n):                          for block in range(n // 8):
-        for j in range(d):                          i = 8 * block
+    for i in range(n):                          for block in range(n // 16):
+        for j in range(d):                          i = 16 * block
             w[j] = x[i, j] - m[j]                   for j in range(d):
-        for j in range(d):                 ->           w[j] = lanes(x[i, j], ..., x[i + 7, j]) - m[j]
+        for j in range(d):                 ->           w[j] = lanes(x[i, j], ..., x[i + 15, j]) - m[j]
             dm[j] += w[j]                           for j in range(d):
-                                                        dm_parts[j] += w[j]
+                                                        dm_parts[j] += folded(w[j], 4)      # four sums of four
                                                 dm += the sums of the parts
-                                                for i in range(n // 8 * 8, n): ...
+                                                for i in range(n // 16 * 16, n): ...
+
+Sixteen numbers are two to four vectors of the processor's, so that what a loop does besides counts half. Of what all
+iterations add to there are four parts, which is less to go through in memory than sixteen.
 
 An inner loop does not become vectors of the processor's where its iterations depend on each other, or are few. Those of
 the loop around it are independent if each is reversed as soon as it has run (`Function.independent`). What the
@@ -56,7 +59,8 @@ from zygote_py.ir.passes.lanes.varying import Kind, Sum, Unfit, Varying, array_t
 from zygote_py.ir.passes.lanes.worth import FUNCTIONS, is_worth_it
 from zygote_py.ir.types import Lanes
 
-WIDTH = 8
+WIDTH = 16
+_PARTS = 4  # of what all iterations add to in memory
 _array_of: Callable[[Type, int, Any], Type] = types.Array
 _ARITHMETIC = (operator.add, operator.sub, operator.mul, operator.neg, operator.truediv, np.divide, max, min)
 _WHOLE = frozenset((*_ARITHMETIC, *FUNCTIONS, ops.select))
@@ -252,7 +256,7 @@ class _Widened:
         b = Builder(self._after, header.loc)
         for array in self._found.added:
             if array in self._arrays and array not in self._added_slices:
-                b.call(ops.add_lanes, array, self._arrays[array], Const(WIDTH, _INDEX), type=types.none)
+                b.call(ops.add_lanes, array, self._arrays[array], Const(_PARTS, _INDEX), type=types.none)
         for phi in header.phis:
             merged = Phi(phi.type, phi.hint, phi.loc)
             self._join.phis.append(merged)
@@ -409,10 +413,12 @@ class _Widened:
         elif not is_own and found.is_uniform(index):
             if array not in self._arrays:
                 at_start = Builder(self._made, self._loop.header.loc)
-                kind = _in_lanes(array, array_type(array).ndim)
+                kind = _in_lanes(array, array_type(array).ndim, _PARTS)
                 lengths = lengths_of(at_start, array)
                 self._arrays[array] = at_start.call(ops.zeros, *lengths, type=kind, hint=f"{array.hint}_parts")
-            b.add(instr.copy((self._arrays[array], self._spread(b, value), *map(self._scalar_of, index))))
+            whole = self._spread(b, value)
+            part = b.call(ops.folded, whole, Const(_PARTS, _INDEX), type=Lanes(value.type, _PARTS))
+            b.add(instr.copy((self._arrays[array], part, *map(self._scalar_of, index))))
         else:
             for lane in range(WIDTH):
                 target = self._view(array, lane) if is_own else array
@@ -508,9 +514,9 @@ def zero_of(kind: Type) -> Const:
     return Const(0.0, kind) if isinstance(kind, Lanes) else zero(kind)
 
 
-def _in_lanes(array: Value, ndim: int) -> Type:
+def _in_lanes(array: Value, ndim: int, count: int = WIDTH) -> Type:
     """Return the type of an array that has several numbers where another has one."""
-    return _array_of(Lanes(array_type(array).dtype, WIDTH), ndim, "C")
+    return _array_of(Lanes(array_type(array).dtype, count), ndim, "C")
 
 
 def _is_whole(instr: Instr) -> bool:

@@ -1,6 +1,6 @@
 """Whether it pays to run the iterations of a loop side by side: a count of operations, ten times for each inner loop.
 
-An operation on several numbers costs as much as two, and so does a function where the user allows those of vectors
+An operation on several numbers costs as much as four, and so does a function where the user allows those of vectors
 (docs/vector-functions.md). An operation that is done for each lane costs as much as in as many iterations, and so does
 reading elements that do not stand next to each other. Of innermost loops without sums, half are taken to become vectors
 of the processor's anyway.
@@ -21,7 +21,7 @@ from zygote_py.ir.ops import Cost
 from zygote_py.ir.passes.lanes.varying import Kind, Varying, allows
 
 _ROUNDS = 10  # of an inner loop
-_OF_ALL = 2  # the cost of an operation on all lanes
+_OF_ALL = 4  # the cost of an operation on all lanes
 _FUNCTION, _DIVISION = 20, 4
 _AT_LEAST = 1.25  # times as fast
 FUNCTIONS = frozenset(  # of several numbers at once

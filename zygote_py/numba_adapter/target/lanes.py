@@ -351,7 +351,23 @@ def _sum_in_any_order(operation: str, total: Any, term: Any) -> Any:
     return (signature(kind, kind, kind), lowered) if is_known else None
 
 
+@intrinsic(prefer_literal=True)
+def _folded(context: Any, x: Any, count: Any) -> Any:
+    if type(x) is not Lanes or not isinstance(count, types.IntegerLiteral):
+        return None
+    made = Lanes(x.dtype, count.literal_value)
+
+    def lowered(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        kind, nothing = llvm.VectorType(llvm.IntType(32), made.count), llvm.Constant(vector_type(x), llvm.Undefined)
+        starts = range(0, x.count, made.count)
+        masks = [llvm.Constant(kind, list(range(start, start + made.count))) for start in starts]
+        return functools.reduce(builder.fadd, [builder.shuffle_vector(args[0], nothing, mask) for mask in masks])
+
+    return signature(made, x, count), lowered
+
+
 NATIVE: dict[Any, Any] = {
+    ops.folded: _folded,
     ops.plus: _plus,
     ops.minus: _minus,
     ops.lanes: _lanes,
