@@ -406,3 +406,34 @@ def test_particle(outer, inner):
 
 
 _reverse = value_and_gradient(landing, wrt="w")
+
+
+def only_small(y):
+    if y[0] > 100.0:
+        raise ValueError("too large")
+    return y * y[0]
+
+
+def only_small_sum(y):
+    return np.sum(only_small(y))
+
+
+INNER = [
+    lambda y: jacobian(only_small)(y)[0, 0],
+    lambda y: jvp(only_small_sum, (y,), (y,))[1],
+    lambda y: gradient(only_small_sum)(y)[0],
+    lambda y: hessian(only_small_sum)(y)[0, 0],
+]
+
+
+@pytest.mark.parametrize("inner", INNER, ids=["jacobian", "jvp", "gradient", "hessian"])
+def test_exceptions_of_routines_of_derivatives_are_not_missed_by_handlers(inner):
+    def f(x):
+        try:
+            found = inner(x)
+        except Exception:
+            found = 0.0
+        return found
+
+    with pytest.raises(DifferentiationError, match="in `try` may raise an exception by itself"):
+        gradient(f)(np.full(2, 1000.0))

@@ -352,7 +352,10 @@ class Lowering(Variables):
         operands = [leaf for arg in (*arguments, *hidden) for leaf in arg.leaves]
         if (known := inlined(function)) is not None:
             self.program.inlined[function] = known
-            return unflatten(self, self._spliced(function_of(function, known), operands), function.return_type)
+            own = function_of(function, known)
+            if self.frame.catching() is not None:
+                handlers.check_inlined(own, self.loc)
+            return unflatten(self, self._spliced(own, operands), function.return_type)
         if self.frame.catching() is not None:
             handlers.check_routine(function, self.loc)
         if function.runs_again:  # with the lists that are given, whatever the caller does to them

@@ -26,7 +26,8 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints import refuse
 from zygote_py.base import statements as st
 from zygote_py.frontend.values import is_dict, is_list, is_tuple, method_of, plain
-from zygote_py.ir import Loc, Type, is_scalar, ops
+from zygote_py.ir import Function, Instr, Loc, Raise, Routine, Type, is_scalar, ops, routines_of
+from zygote_py.ir.passes.cleanup.dead_code import can_raise
 
 
 def divisor(
@@ -120,6 +121,8 @@ def _is_safe(function: st.TypedFunction, seen: set[st.TypedFunction]) -> bool:
     if function in seen:
         return True
     seen.add(function)
+    if (derived := function.derived) is not None and raises(derived.function):
+        return False
     for block in function.blocks.values():
         if isinstance(block.ending, st.Raise | st.Try):
             return False
@@ -136,6 +139,35 @@ def _is_safe(function: st.TypedFunction, seen: set[st.TypedFunction]) -> bool:
             except Exception:  # it may raise
                 return False
     return True
+
+
+def check_inlined(function: Function, loc: Loc) -> None:
+    """Raise DifferentiationError if something may raise that a derivative does whose blocks are put in a `try`.
+
+    What it raises itself goes to the handler.
+    """
+    for instr in function.instrs():
+        own = instr.op.function if isinstance(instr.op, Routine) else None
+        if _may_raise(instr, function) or (own is not None and raises(own)):
+            raise _refuse(f"`{function.name}`, which calls `{own.name}`," if own else f"`{function.name}`", loc)
+
+
+def raises(function: Function) -> bool:
+    """Return whether a function of the IR, or one that it calls, may raise an exception."""
+    functions = (function, *(routine.function for routine in routines_of(function)))
+    return any(
+        isinstance(block.terminator, Raise) or any(_may_raise(instr, each) for instr in block.instrs)
+        for each in functions
+        for block in each.blocks
+    )
+
+
+def _may_raise(instr: Instr, function: Function) -> bool:
+    if isinstance(instr.op, Routine):
+        return False  # that is another question
+    if instr.op is ops.refuse or str(getattr(instr.op, "__module__", "")).startswith("numpy.linalg"):
+        return True
+    return function.options.get("error_model", "python") == "python" and can_raise(instr)
 
 
 def _refuse(what: str, loc: Loc, token: str = "") -> Exception:
