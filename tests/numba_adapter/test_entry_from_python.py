@@ -240,3 +240,12 @@ def test_a_refused_call_has_made_no_array():
     df(np.ones(3), np.ones(3))
     text = df.source(np.ones(3), np.ones(3))
     assert text.index("raise ValueError") < text.index("zeros_like")
+
+
+def test_generators():
+    @emitted()
+    def halves(a):
+        for each in a:
+            yield each / 2.0
+
+    assert list(halves(np.arange(3.0))) == [0.0, 0.5, 1.0]

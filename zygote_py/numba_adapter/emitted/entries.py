@@ -37,7 +37,8 @@ class _WithEntries(EmittedLower):
     def create_cpython_wrapper(self, release_gil: bool = False) -> None:
         """Add the function by which Python enters this one."""
         taken, given = self.fndesc.argtypes, self.fndesc.restype
-        if isinstance(given, types.Optional) or not any(map(_has_arrays, (*taken, given))):
+        is_plain = not isinstance(given, types.Optional | types.Generator)  # a generator has another entry of its own
+        if not is_plain or not any(map(_has_arrays, (*taken, given))):
             super().create_cpython_wrapper(release_gil)
             return
         module = self.context.create_module("wrapper")
