@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 
+import numba
 import numpy as np
 import pytest
 
@@ -437,3 +438,13 @@ def test_exceptions_of_routines_of_derivatives_are_not_missed_by_handlers(inner)
 
     with pytest.raises(DifferentiationError, match="in `try` may raise an exception by itself"):
         gradient(f)(np.full(2, 1000.0))
+
+
+def test_directions_with_captured_variables_of_any_name():
+    @numba.njit
+    def f(x, args):
+        tangents = x * 2.0
+        return jvp(lambda y: np.sum(y * y * tangents) * args, (x,), (x,))[1]
+
+    x = np.arange(3.0)
+    assert f(x, 0.5) == gradient(f, wrt="args")(x, 0.5) * 0.5 == 2.0 * np.sum(x**3)

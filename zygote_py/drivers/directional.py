@@ -51,7 +51,8 @@ class Pushforward(Driver):
 
     def signature(self, of: inspect.Signature) -> inspect.Signature:
         """Return a signature of the captured variables, the arguments, and their tangents."""
-        return signature_of(*list(of.parameters)[: self.captured_count], "args", "tangents")
+        captured = list(of.parameters)[: self.captured_count]
+        return signature_of(*captured, free("args", captured), free("tangents", captured))
 
     def each_value(self, convert: Callable[[Any], Any], result: Any) -> Any:
         """Return the value and its tangent, both converted."""
@@ -84,7 +85,7 @@ class Pushforward(Driver):
     def typed(self, call: numba_adapter.DerivedCall) -> base.TypedFunction:
         """Return a function of the arguments and of the tangents."""
         captured, names = call.parameters[: self.captured_count], call.parameters[self.captured_count :]
-        w = self.writer(call, (*captured, "args", "tangents"))
+        w = self.writer(call, (*captured, free("args", captured), free("tangents", captured)))
         *own, given, changes = w.parameters
         single = len(names) == 1
         if single and not _is_plain_tuple(given.type, 1):
