@@ -7,12 +7,14 @@ y[i] = t                        %t may be read from y[i] in the reverse sweep, i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from numba import types
 
 from zygote_py.ir import (
     Alpha,
+    Block,
     CameFrom,
     Clone,
     Function,
@@ -45,8 +47,15 @@ class ForwardValues:
         return self.lifted[operand] if isinstance(operand, Value) and operand in self.lifted else operand
 
     def lift(self) -> None:
-        """Move computations of the adjoint from primal values alone into the primal, after their origins."""
+        """Move computations of the adjoint from primal values alone into the primal, after their origins.
+
+        What is read from where it has been stored may be there later than its origin.
+        """
         behind: dict[Value, list[Instr]] = {}
+        places: dict[Value, tuple[Block, int]] = {
+            instr: (block, at) for block in self._forward.function.blocks for at, instr in enumerate(block.instrs)
+        }
+        after: dict[Value, Value] = {}  # what moved ones come after
         for block in self._reverse.blocks:
             kept: list[Instr] = []
             same: dict[object, Instr] = {}  # of this block, by computation
@@ -60,7 +69,11 @@ class ForwardValues:
                 key = (instr.origin, instr.op, args, instr.keywords)
                 self.lifted[instr] = same.setdefault(key, copy)
                 if self.lifted[instr] is copy:
-                    behind.setdefault(self._forward.values[instr.origin], []).append(copy)
+                    last = self._forward.values[instr.origin]
+                    for arg in args:
+                        last = _later(places, last, after.get(arg, arg)) if isinstance(arg, Value) else last
+                    after[copy] = last
+                    behind.setdefault(last, []).append(copy)
             block.instrs = kept
         for block in self._forward.function.blocks:
             block.instrs = [new for instr in block.instrs for new in (instr, *behind.get(instr, ()))]
@@ -94,6 +107,14 @@ class ForwardValues:
         replace_uses(self._forward.function, {self._read[each]: self._stored[each] for each in lost})
         for each in lost:
             self._forward.values[each] = self._stored[each]
+
+
+def _later(places: Mapping[Value, tuple[Block, int]], value: Value, other: Value) -> Value:
+    """Return the later of two values if the same block computes them, else the first."""
+    if value not in places or other not in places:
+        return value
+    (block, at), (of_other, there) = places[value], places[other]
+    return other if block is of_other and there > at else value
 
 
 def _is_costly(value: Value) -> bool:

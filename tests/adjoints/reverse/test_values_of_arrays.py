@@ -182,7 +182,31 @@ CHANGED = [
 
 
 @pytest.mark.interpreted
-@pytest.mark.parametrize("f", [kept, *CHANGED])
+def used_before_it_is_stored(x, w):
+    x, w = x.copy(), w.copy()
+    for i in range(9):
+        r = math.tanh(x[i])
+        x[i] = math.sin(r)
+        w[i] = r
+    return np.sum(w) + np.sum(x * x)
+
+
+def used_before_and_by_what_uses_it(x, w):
+    x, w = x.copy(), w.copy()
+    for i in range(9):
+        r = math.exp(0.3 * x[i])
+        t = math.sqrt(r * r + 1.0) * r
+        if t > 2.0:
+            x[i] = r / (1.0 + t * t)
+        w[i] = r
+        x[i] *= t
+    return np.sum(w) + np.sum(x * x)
+
+
+BEFORE = [used_before_it_is_stored, used_before_and_by_what_uses_it]
+
+
+@pytest.mark.parametrize("f", [kept, *CHANGED, *BEFORE])
 def test_gradients(f):
     found = plain(zg.gradient(f, mode="reverse").source(X, W))(X.copy(), W.copy())
     by_difference = slopes(f, (X, W), (0, 1), np.random.default_rng(1))
