@@ -80,6 +80,9 @@ def _fold_branches(function: Function, seen_through: Callable[[Operand], Operand
 
 def _fold(instr: Instr, args: tuple[Operand, ...]) -> Const | None:
     """Return the constant that an instruction of constants computes, or None if it must run."""
+    match instr.op, args:
+        case operator.eq | operator.ne, (Const(str(one)), Const(str(other))):
+            return Const(bool(instr.op(one, other)), types.boolean)
     constants = [arg for arg in args if isinstance(arg, Const)]
     if (
         len(constants) < len(args)

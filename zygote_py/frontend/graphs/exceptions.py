@@ -18,6 +18,7 @@ from __future__ import annotations
 import dataclasses
 import operator
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numba import types
@@ -121,7 +122,8 @@ def _is_safe(function: st.TypedFunction, seen: set[st.TypedFunction]) -> bool:
     if function in seen:
         return True
     seen.add(function)
-    if (derived := function.derived) is not None and raises(derived.function):
+    derived: Any = function.derived
+    if derived is not None and raises(derived.function):
         return False
     for block in function.blocks.values():
         if isinstance(block.ending, st.Raise | st.Try):
