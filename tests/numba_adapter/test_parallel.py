@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pytest
 from numba import njit, prange
 
 import zygote_py as zg
@@ -33,3 +34,31 @@ def test_no_warning_about_emitted_files():
 
 def test_a_parallel_loop_runs_in_order():
     assert "prange" not in zg.gradient(total).source("f64[:]")
+
+
+@njit(parallel=True)
+def ratios_in_threads(x, y):
+    s = 0.0
+    for i in prange(len(x)):
+        if x[i] > 0.0:
+            s += x[i] / y[i]
+    return s
+
+
+@njit(parallel=True)
+def ratios_in_order(x, y):
+    s = np.sum(x * y)
+    for i in range(len(x)):
+        s += x[i] / y[i]
+    return s
+
+
+def test_divisions_by_zero_raise_where_those_of_the_function_do():
+    x, y = np.array([1.0, 2.0, -3.0, 4.0]), np.array([1.0, 0.0, 0.0, 2.0])
+    value, (dx, dy) = zg.value_and_gradient(ratios_in_threads)(x, y)
+    assert value == ratios_in_threads(x, y) == np.inf
+    np.testing.assert_array_equal(dx, [1.0, np.inf, 0.0, 0.5])
+    np.testing.assert_array_equal(dy, [-1.0, -np.inf, 0.0, -1.0])
+    for run in (ratios_in_order, zg.gradient(ratios_in_order)):
+        with pytest.raises(ZeroDivisionError):
+            run(x, y)

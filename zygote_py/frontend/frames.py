@@ -26,7 +26,7 @@ from numba import types
 
 from zygote_py.base import leads_out, statements as st
 from zygote_py.frontend.expressions.calls import retype_numbers
-from zygote_py.frontend.graphs.exceptions import with_divisions_of_numpy
+from zygote_py.frontend.graphs.exceptions import in_parallel_loops, with_divisions_of_numpy
 from zygote_py.frontend.graphs.graph import Graph
 from zygote_py.frontend.values import (
     Counter,
@@ -90,8 +90,10 @@ class Frame:
         self.divides_by_zero: bool = caller is not None and (
             caller.divides_by_zero or (_divides_by_zero(typed) and not _divides_by_zero(caller.typed))
         )
-        if self.divides_by_zero:
-            blocks = {label: with_divisions_of_numpy(block) for label, block in blocks.items()}
+        passing = blocks if self.divides_by_zero else in_parallel_loops(typed)
+        blocks = {
+            label: with_divisions_of_numpy(block) if label in passing else block for label, block in blocks.items()
+        }
         self.graph = Graph(blocks, self.types)
         self.assigned = Multiset(each.target for each in self.graph.assignments())
         self.result_type = typed.return_type

@@ -20,14 +20,17 @@ import operator
 from collections.abc import Mapping
 from typing import Any
 
+import numba
 import numpy as np
 from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints import refuse
 from zygote_py.base import statements as st
+from zygote_py.frontend.graphs.graph import targets
 from zygote_py.frontend.values import is_dict, is_list, is_tuple, method_of, plain
 from zygote_py.ir import Function, Instr, Loc, Raise, Routine, Type, is_scalar, ops, routines_of
+from zygote_py.ir.analysis import reach
 from zygote_py.ir.passes.cleanup.dead_code import can_raise
 
 
@@ -208,6 +211,40 @@ def with_divisions_of_numpy(block: st.TypedBlock) -> st.TypedBlock:
                 statement = st.Assign(target, st.Operate(np.true_divide, args, types_), loc)
         statements.append(statement)
     return dataclasses.replace(block, statements=tuple(statements))
+
+
+def in_parallel_loops(function: st.TypedFunction) -> set[st.Label]:
+    """Return the blocks of loops over `prange` that run in threads, where Numba lets divisions by zero pass.
+
+    A loop that may be left from within, as by an exception, does not.
+    """
+    blocks = function.blocks
+    if not function.options.get("parallel"):
+        return set()
+    parallel: set[st.Variable] = set()  # ranges and iterators, each assigned before its uses
+    headers = []
+    for label, block in blocks.items():
+        for statement in block.statements:
+            match statement:
+                case st.Assign(target, st.Call(callee)):
+                    if numba_adapter.object_of(function.types[callee]) is numba.prange:
+                        parallel.add(target)
+                case st.Assign(target, st.Copy(source) | st.Iterate(source)) if source in parallel:
+                    parallel.add(target)
+                case st.Assign(_, st.Advance(iterator)) if iterator in parallel:
+                    headers.append(label)
+    before: dict[st.Label, list[st.Label]] = {label: [] for label in blocks}
+    for label, block in blocks.items():
+        for successor in targets(block.ending):
+            before[successor].append(label)
+    found: set[st.Label] = set()
+    for header in headers:
+        after = set(reach([header], lambda label: targets(blocks[label].ending)))
+        latches = [label for label in before[header] if label in after]
+        body = set(reach(latches, before.__getitem__, {header}))
+        if all(set(targets(blocks[label].ending)) <= {header, *body} for label in body):
+            found |= {header, *body}
+    return found
 
 
 def _are_numbers(types_: tuple[Type, ...]) -> bool:
