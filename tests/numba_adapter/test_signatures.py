@@ -243,6 +243,16 @@ def test_each_function_keeps_its_options():
     short = njit(fastmath=True)(lambda x: x * x)  # computed more strictly, and inlined
     assert "@njit(fast" not in gradient(lambda x: short(x)).source(types.f8)
 
+    @njit(fastmath=True)
+    def update(a, i, x):
+        a[i] = a[i - 1] * x
+        return a[i] + x
+
+    stricter = njit(fastmath={"contract"})(lambda a, x: update(a, 1, x) * x)
+    assert "update" not in gradient(stricter).source(types.f8[::1], types.f8)
+    whole = njit(fastmath=True)(lambda a: np.sum(a))
+    assert "@njit(fastmath=True)" in gradient(lambda a: whole(a) * a[0]).source(types.f8[::1])
+
 
 def test_divisions_by_zero_are_those_of_the_function_with_the_division():
     @njit("f8(f8)", error_model="numpy")

@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 from numba import types
 
@@ -33,6 +34,7 @@ from zygote_py.ir.analysis import reach
 # The limit on all copies of a function that is called in several places, in Numba's statements, of which a line of
 # source has about four.
 _MOST_STATEMENTS = 400
+_FAST = frozenset(("afn", "arcp", "contract", "fast", "ninf", "nnan", "nsz", "reassoc"))  # flags of LLVM's
 
 Callees = Callable[[st.TypedFunction], list[st.TypedFunction]]
 
@@ -158,7 +160,8 @@ class Program:
         """Make functions compiled with other options than their callers routines, so that each keeps its options.
 
         The error model does not require this of a function without divisions, or whose divisions can all be written as
-        NumPy's. Nor does `fastmath` of a short function in a caller without it: it is then computed more strictly.
+        NumPy's. Nor does `fastmath` of a function without loops in a caller that allows less: it is then computed more
+        strictly.
         """
         for caller, callees in self._calls.items():
             for callee in callees:
@@ -169,7 +172,7 @@ class Program:
                 inside = self._inlined_into(callee)
                 if not any(divisions(each) - _of_numpy(own) for each in inside):
                     different.discard("error_model")
-                if "fastmath" not in around and not any(map(_has_loops, inside)):
+                if _flags(around) <= _flags(own) and not any(map(_has_loops, inside)):
                     different.discard("fastmath")
                 if not different:
                     continue
@@ -194,11 +197,25 @@ def _of_numpy(options: Mapping[str, object]) -> set[object]:
     return {operator.truediv} if options.get("error_model") == "numpy" else set()
 
 
+def _flags(options: Mapping[str, Any]) -> frozenset[str]:
+    """Return the flags of `fastmath`."""
+    given = options.get("fastmath") or frozenset()
+    return _FAST if given is True or "fast" in given else given
+
+
 def _has_loops(function: st.TypedFunction) -> bool:
-    """Return whether a function loops, or computes with arrays."""
-    return any(isinstance(each, types.Array) for each in function.types.values()) or any(
-        target <= label for label, block in function.blocks.items() for target in targets(block.ending)
-    )
+    """Return whether a function loops, or does more with arrays than to read and write elements."""
+    whole = (types.Array, types.SliceType)
+    for block in function.blocks.values():
+        for each in block.statements:
+            if not isinstance(each, st.Assign):
+                continue
+            own = isinstance(each.value, st.Parameter | st.Copy)
+            taken = each.value.args if isinstance(each.value, st.Call) else ()
+            of_arrays = any(isinstance(function.types[arg], types.Array) for arg in taken)
+            if of_arrays or (not own and isinstance(function.types[each.target], whole)):
+                return True
+    return any(target <= label for label, block in function.blocks.items() for target in targets(block.ending))
 
 
 def _own(function: st.TypedFunction) -> Iterator[tuple[st.Capture, Type]]:
