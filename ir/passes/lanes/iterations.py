@@ -416,14 +416,24 @@ class _Widened:
                 kind = _in_lanes(array, array_type(array).ndim, _PARTS)
                 lengths = lengths_of(at_start, array)
                 self._arrays[array] = at_start.call(ops.zeros, *lengths, type=kind, hint=f"{array.hint}_parts")
-            whole = self._spread(b, value)
-            part = b.call(ops.folded, whole, Const(_PARTS, _INDEX), type=Lanes(value.type, _PARTS))
-            b.add(instr.copy((self._arrays[array], part, *map(self._scalar_of, index))))
+            b.add(instr.copy((self._arrays[array], self._folded(b, value), *map(self._scalar_of, index))))
         else:
             for lane in range(WIDTH):
                 target = self._view(array, lane) if is_own else array
                 rest = [self._lane_of(b, each, lane) for each in (value, *index)]
                 b.add(instr.copy((target, *rest)))
+
+    def _folded(self, b: Builder, operand: Operand) -> Operand:
+        """Return the sums of the numbers of some lanes each."""
+        kind, times = Lanes(operand.type, _PARTS), float(WIDTH // _PARTS)
+        if self._found.kind(operand) is Kind.LANES:
+            return b.call(ops.folded, self._spread(b, operand), Const(_PARTS, _INDEX), type=kind)
+        match operand:
+            case Const(value=float() as value):
+                return Const(times * value, kind)
+            case _:
+                product = b.call(operator.mul, self._scalar_of(operand), Const(times, operand.type), type=operand.type)
+                return b.call(ops.lanes, *[product] * _PARTS, type=kind)
 
     def _view(self, array: Value, lane: int) -> Instr:
         """Return the elements of one lane of a private array."""

@@ -95,7 +95,19 @@ def several(x, w, s):
     return first * 0.1 + second
 
 
-@pytest.mark.parametrize("f", [prices, scratch, divided, several])
+def same_for_all(x, w, s):
+    """Terms that are the same in all iterations, and constants."""
+    total = 0.0
+    for i in range(x.shape[0]):
+        value = 0.3
+        for t in range(x.shape[1]):
+            value = math.exp(0.1 * x[i, t] * value - 0.02 * w[t] * w[t])
+            total += w[t] + 0.25 * w[0] * s
+        total += value
+    return total
+
+
+@pytest.mark.parametrize("f", [prices, scratch, divided, several, same_for_all])
 def test_gradients(f, widened):
     gradient = zg.value_and_gradient(f, mode="reverse")
     for count in (len(X), WIDTH, WIDTH - 1, 0) if f is not prices else (len(X), WIDTH, WIDTH - 1):
