@@ -30,7 +30,7 @@ from zygote_py.numba_adapter.base.ir_walks import used_by
 from zygote_py.numba_adapter.emitted.lowering.lower import NEVER_NEGATIVE
 from zygote_py.numba_adapter.emitted.lowering.selection import mostly, select
 
-_LARGEST = 2**31  # constant: counts that grow by less do not overflow
+_LARGEST = 2**16  # constant: counts that grow by less do not overflow in days
 
 
 class NeverNegative(IRPass):
