@@ -56,22 +56,19 @@ def may_go_forward(request: Request, lowered: LoweredFunction, wrt: Sequence[int
     return count <= _MOST_WITH_ARRAYS or not any(has_shadow(value.type) for value in activity_of(lowered, wrt).values)
 
 
-def records_values(joint: Function) -> bool:
-    """Return whether a joint function keeps as many values as its loops have rounds."""
-    return any(
-        instr.op is ops.stack or (instr.op is ops.record and not all(isinstance(each, Const) for each in instr.args))
-        for instr in joint.instrs()
-    )
-
-
-def cheaper_gradient(request: Request, lowered: LoweredFunction, wrt: Sequence[int], in_lanes: bool) -> Function | None:
-    """Return the function of the gradient in forward mode; None if a reverse mode that records values is cheaper.
+def cheaper_gradient(
+    request: Request, lowered: LoweredFunction, wrt: Sequence[int], joint: Function, in_lanes: bool
+) -> Function | None:
+    """Return the function of the gradient in forward mode; None if the joint function, in reverse mode, is cheaper.
 
     None also for a derivative that may be infinite. There the modes differ: forward mode takes 0 for what a zero
     tangent is multiplied with.
     """
+    count = len(_numbers(lowered.function, wrt))
+    if not _records_values(joint, count):
+        return None
     pushed = _pushed_in_lanes(request, lowered, wrt) if in_lanes else None
-    if pushed is None and len(_numbers(lowered.function, wrt)) > MOST:
+    if pushed is None and count > MOST:
         return None
     function, numbers = pushed or _pushed(lowered, wrt)
     if any(instr.op is ops.guarded for instr in function.instrs()):
@@ -93,6 +90,19 @@ def forward_gradient(request: Request, lowered: LoweredFunction, wrt: Sequence[i
         )
     pushed = _pushed_in_lanes(request, lowered, wrt) if in_lanes else None
     return _returning_gradient(request, *(pushed or _pushed(lowered, wrt)), wrt)
+
+
+def _records_values(joint: Function, count: int) -> bool:
+    """Return whether a joint function of `count` numbers keeps values that forward mode would not.
+
+    By one number, forward mode does nothing more than reverse mode, which then need not keep anything. With more, loops
+    whose rounds are known are left to reverse mode: it keeps a few values, and LLVM has them in registers.
+    """
+    return any(
+        instr.op is ops.stack
+        or (instr.op is ops.record and (count == 1 or not all(isinstance(each, Const) for each in instr.args)))
+        for instr in joint.instrs()
+    )
 
 
 def _returning_gradient(request: Request, function: Function, numbers: list[Param], wrt: Sequence[int]) -> Function:

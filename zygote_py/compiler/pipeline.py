@@ -37,7 +37,6 @@ from zygote_py.compiler.forward import (
     cheaper_gradient,
     forward_gradient,
     may_go_forward,
-    records_values,
 )
 from zygote_py.compiler.free_variables import fields_of, put_fields_back, with_fields
 from zygote_py.compiler.jvp import refuse_draws, typed_pushforward, typed_trace
@@ -300,8 +299,8 @@ def _by_mode(
     activity, adjoint, shadows = _differentiate(lowered, wrt, parts, ())
     unwrap_single = request.unwrap_single and not request.closure
     joint = join(adjoint, shadows, wrt, unwrap_single=unwrap_single, with_value=request.with_value)
-    if before is not None and records_values(joint):
-        cheaper = cheaper_gradient(request, before, wrt, in_lanes)
+    if before is not None:
+        cheaper = cheaper_gradient(request, before, wrt, joint, in_lanes)
         if cheaper is not None:
             few = "as there are few numbers to differentiate by, and reverse mode would keep values of each round"
             return activity, adjoint, cheaper, ("forward", few)

@@ -44,7 +44,16 @@ _UNRESOLVED = ".numba.unresolved"
 _WRAPPERS = ("wrapper", "cfunc_wrapper")  # Numba's names of the modules
 _LARGE_WRAPPER = 350  # instructions: those of about eight arrays and as many results
 _ENVIRONMENT = "_ZN08NumbaEnv"
-_HOISTED, _VERSIONS = "--hoist-runtime-checks", range(20, 23)
+_VERSIONS = range(20, 23)  # of LLVM, which have these options
+
+# LLVM checks before each loop that becomes vectors whether its arrays overlap. Otherwise it does so before the loop
+# around it, for all iterations of that at once, and takes them to overlap if that counts down by rows of a length that
+# it does not know, as the loops of a reverse sweep do.
+_CHECKS_BEFORE_INNER_LOOPS = ("--hoist-runtime-checks", "false", "true")
+
+# How many blocks LLVM looks at to keep a value in a register beyond one loop. A value that all of many loops read is
+# looked at anew for each of them: of 160 loops in a row, that took half of the time for machine code.
+_FEW_BLOCKS_FOR_A_REGISTER = ("--grow-region-complexity-budget", "1000", "10000")
 
 
 class LinkedFlags(compiler.Flags):
@@ -237,13 +246,17 @@ class _Library(_library):  # type: ignore[misc]
                 super()._optimize_final_module()
                 return
             self._final_module = with_variants(self._final_module)
-            with _checks_before_inner_loops():
+            with _llvm_option(*_CHECKS_BEFORE_INNER_LOOPS):
                 super()._optimize_final_module()
             self._final_module = with_vector_functions(self._final_module)
 
     def _finalize_final_module(self) -> None:
         with stage("LLVM: machine code"):
-            super()._finalize_final_module()
+            if not self.is_emitted:
+                super()._finalize_final_module()
+                return
+            with _llvm_option(*_FEW_BLOCKS_FOR_A_REGISTER):
+                super()._finalize_final_module()
 
     def _set_environments(self) -> None:
         """Let the code of functions that are linked only find their environments."""
@@ -255,21 +268,19 @@ class _Library(_library):  # type: ignore[misc]
 
 
 @contextmanager
-def _checks_before_inner_loops() -> Iterator[None]:
-    """Let LLVM check before each loop that becomes vectors whether its arrays overlap, while the context lasts.
+def _llvm_option(name: str, value: str, default: str) -> Iterator[None]:
+    """Set an option of LLVM while the context lasts: it is one of the process, and Numba compiles one function at a time.
 
-    Otherwise it does so before the loop around it, for all iterations of that at once, and takes them to overlap if
-    that counts down by rows of a length that it does not know, as the loops of a reverse sweep do. The option is one of
-    the process; Numba compiles one function at a time.
+    An option that LLVM does not know would end the process.
     """
-    if llvm.llvm_version_info[0] not in _VERSIONS:  # an option that LLVM does not know ends the process
+    if llvm.llvm_version_info[0] not in _VERSIONS:
         yield
         return
-    llvm.set_option("", f"{_HOISTED}=false")
+    llvm.set_option("", f"{name}={value}")
     try:
         yield
     finally:
-        llvm.set_option("", f"{_HOISTED}=true")
+        llvm.set_option("", f"{name}={default}")
 
 
 def _keep_values_in_registers(module: Any, codegen: Any) -> None:
