@@ -150,6 +150,7 @@ from .types import (
     copied_type as copied_type,
     is_a as is_a,
     is_scalar as is_scalar,
+    item_text as item_text,
     item_texts as item_texts,
     itemsize as itemsize,
     leaf_types as leaf_types,

@@ -129,7 +129,12 @@ def names_of(type: Any) -> tuple[str, ...]:
 
 def item_texts(type: Any) -> tuple[str, ...]:
     """Return the suffixes that access the components of a tuple: `.W` for named components, else `[0]`."""
-    return tuple(f".{name}" if hasattr(type, "fields") else f"[{name}]" for name in names_of(type))
+    return tuple(item_text(type, number) for number in range(len(type.types)))
+
+
+def item_text(type: Any, number: int) -> str:
+    """Return the suffix that accesses one component."""
+    return f".{type.fields[number]}" if hasattr(type, "fields") else f"[{number}]"
 
 
 def with_components(type: Any, components: tuple[Type, ...]) -> Type:

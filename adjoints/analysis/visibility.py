@@ -10,7 +10,8 @@ analyzes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import itertools
+from collections.abc import Collection, Iterable, Iterator
 
 from zygote_py.ir import Access, Accesses, Block, Index, Instr, LoopNest, Memory, Operand, Return, Value, is_view
 from zygote_py.ir.analysis import Kind
@@ -50,6 +51,8 @@ class Visibility:
         self._accesses = accesses
         self._nest = nest
         self._definitions: dict[Value, list[Definition]] = {}
+        self._at: dict[Value, dict[Access | None, list[Definition]]] = {}  # by constant indices; None: by others
+        self._lengths: dict[Value, set[int]] = {}  # of constant indices
         self._reads: dict[Value, list[Read]] = {}
         self._stores: dict[Value, Definition] = {}
 
@@ -58,6 +61,10 @@ class Visibility:
         root = self._memory.root(definition.array)
         if root is not None:
             self._definitions.setdefault(root, []).append(definition)
+            place = _constant(definition.access)
+            self._at.setdefault(root, {}).setdefault(place, []).append(definition)
+            if place is not None:
+                self._lengths.setdefault(root, set()).add(len(place))
             if definition.replaces:
                 self._stores[definition.value] = definition
 
@@ -84,9 +91,16 @@ class Visibility:
         definition = self._stores.get(store)
         root = None if definition is None else self._memory.root(definition.array)
         if definition is not None and root is not None:
-            for other in self._definitions[root]:
+            for other in self._near(root, _constant(definition.access)):
                 if other is not definition and self._replaces(definition, other, lenient):
                     yield other.value
+
+    def _near(self, root: Value, place: Access | None) -> Iterable[Definition]:
+        """Return the definitions of a root, but for some that are certainly apart from a place of constant indices."""
+        by_place = self._at[root]
+        if place is None or self._lengths[root] != {len(place)}:
+            return self._definitions[root]
+        return itertools.chain(by_place[place], by_place.get(None, ()))
 
     def _sees(self, read: Read, definition: Definition, lenient: bool, picked: Collection[int]) -> bool:
         if read.whole:
@@ -126,6 +140,11 @@ class Visibility:
         if other.indices and self._nest.innermost(store.block) is self._nest.innermost(other.block):
             return False  # x[2 * i] and x[2 * i + 1]
         return all(x == y or not {x.kind, y.kind} & {Kind.CONSTANT, Kind.FIXED} for x, y in zip(a, b, strict=True))
+
+
+def _constant(access: Access | None) -> Access | None:
+    """Return an access if all its indices are constants."""
+    return access if access is not None and all(index.kind is Kind.CONSTANT for index in access) else None
 
 
 def _picked_axes(reads: Collection[Read]) -> set[int]:

@@ -35,7 +35,7 @@ from zygote_py.ir import (
     Value,
     helper,
     inserting,
-    item_texts,
+    item_text,
     ops,
 )
 
@@ -199,7 +199,7 @@ def _arguments_with_arrays(function: Function) -> list[_Named]:
             case Instr(op=ops.getitem, args=(Value() as whole, Const(value=int(number)))) if whole in names:
                 if isinstance(whole.type, types.BaseTuple):
                     of_fields = isinstance(whole.type, DisjointType)
-                    names[instr] = names[whole] + ("" if of_fields else item_texts(whole.type)[number])
+                    names[instr] = names[whole] + ("" if of_fields else item_text(whole.type, number))
     return [(each, name) for each, name in names.items() if _holds_arrays(each.type)]
 
 

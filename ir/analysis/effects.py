@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection
+from typing import Any
 
 from numba import types
 
@@ -27,12 +28,20 @@ def has_memory(type: Type) -> bool:
     """Return whether values of this type refer to memory that can be written to."""
     if type.__class__ in NUMBERS:
         return False
+    if _is_uniform(type.__class__):
+        uniform: Any = type
+        return has_memory(uniform.dtype)
     if _is_tuple(type.__class__):
         return any(map(has_memory, components_of(type)))
     return _is_memory(type.__class__)
 
 
 # Numba's type classes have a metaclass that makes `isinstance` slow.
+@functools.cache
+def _is_uniform(kind: type) -> bool:
+    return issubclass(kind, types.UniTuple | types.NamedUniTuple)
+
+
 @functools.cache
 def _is_tuple(kind: type) -> bool:
     return issubclass(kind, types.BaseTuple)

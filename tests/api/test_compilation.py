@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import re
 import time
@@ -55,6 +56,41 @@ def test_what_cannot_be_compiled():
         zg.compile(zg.gradient(scaled), 1.0, 2, 3.0, 4.0)
     with pytest.raises(zg.DifferentiationError):
         zg.compile(zg.gradient(lambda x: {x}), 1.0)
+
+
+@pytest.fixture
+def unfrozen():
+    """Nothing is frozen, as in the programs of users; what was frozen is so again afterwards."""
+    frozen = gc.get_freeze_count()
+    gc.unfreeze()
+    yield
+    if frozen:
+        gc.freeze()
+
+
+@pytest.mark.parametrize(("promoted", "old"), [(0, True), (timings._MOST_PROMOTED, False)])
+def test_garbage_collection_is_as_before_afterwards(monkeypatch, unfrozen, promoted, old):
+    monkeypatch.setattr("zygote_py.base.timings._promoted", promoted)
+    known = gc.get_threshold()
+    gc.collect()
+    with compilation("compiling f(float64)"):
+        assert gc.get_threshold()[0] > known[0]
+        made = [{} for _ in range(50)]
+    assert gc.get_threshold() == known
+    assert not gc.get_freeze_count()
+    assert (sum(each is made for each in gc.get_objects(generation=2)) == 1) is old
+
+
+def test_objects_that_the_program_has_frozen_stay_so(monkeypatch, unfrozen):
+    monkeypatch.setattr("zygote_py.base.timings._promoted", 0)
+    gc.freeze()
+    try:
+        frozen = gc.get_freeze_count()
+        with compilation("compiling f(float64)"):
+            pass
+        assert gc.get_freeze_count() >= 0.9 * frozen > 0
+    finally:
+        gc.unfreeze()
 
 
 class _Terminal(io.StringIO):

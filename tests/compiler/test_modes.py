@@ -51,6 +51,18 @@ def kinks(x, y):
     return total
 
 
+def thrice(x, n):
+    for _ in range(3):
+        x = math.sin(x) * x + n
+    return x
+
+
+def thrice_of_two(x, y):
+    for _ in range(3):
+        x = math.sin(x) * y
+    return x
+
+
 @pytest.mark.parametrize(
     ("f", "args"),
     [
@@ -63,6 +75,8 @@ def kinks(x, y):
         (smoothed, (0.7, 4)),
         (kinks, (0.5, 0.5)),
         (kinks, (-0.3, 0.8)),
+        (thrice, (0.4, 1)),
+        (thrice_of_two, (0.4, 1.3)),
     ],
 )
 def test_the_modes_agree(f, args):
@@ -153,6 +167,8 @@ def test_the_choice():
     assert not keeps(of_numbers(8), *[0.1] * 8, 3)
     assert keeps(of_numbers(9), *[0.1] * 9, 3)  # of more numbers reverse mode is taken
     assert gradient(sum_of_squares).source(1.0, 3) == gradient(sum_of_squares, mode="reverse").source(1.0, 3)
+    assert not keeps(thrice, 0.5, 1)  # by one number, forward mode does no more, even where the rounds are known
+    assert keeps(thrice_of_two, 0.5, 0.5)
     array = np.ones(4)
     assert gradient(writes, wrt="x")(2.0, array) == 3 * 2.0**2
     np.testing.assert_array_equal(array, [1.0, 2.0, 4.0, 8.0])  # as the function leaves it

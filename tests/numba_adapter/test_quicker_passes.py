@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numba import njit, types
-from numba.core import analysis, compiler, errors, typeinfer
+from numba.core import analysis, compiler, errors, ir, typeinfer
 from numba.core.registry import cpu_target
 from numba.core.typed_passes import NopythonTypeInference
 
@@ -175,3 +175,16 @@ def test_live_variables_are_those_of_numba(program):
         found = analysis.compute_live_map(cfg, blocks, used, defined)
     assert found == given
     assert list(found) == list(given)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda each: each.__name__)
+def test_the_variables_of_statements_are_those_of_numba(program):
+    blocks = compiler.run_frontend(getattr(program, "py_func", program)).blocks
+    statements = [each for block in blocks.values() for each in block.body]
+    given = [each.list_vars() for each in statements]
+    listing = ir.Inst._rec_list_vars
+    with quick_liveness():
+        assert ir.Inst._rec_list_vars is not listing
+        assert [each.list_vars() for each in statements] == given
+    assert ir.Inst._rec_list_vars is listing
+    assert any(given)

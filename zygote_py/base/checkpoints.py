@@ -63,7 +63,7 @@ def checkpoint(f: Callable[..., Any]) -> Checkpointed:
     ...     return x
     >>> def f(x):
     ...     return zg.checkpoint(step)(x) ** 2
-    >>> print(zg.gradient(f)(0.5) == zg.gradient(lambda x: step(x) ** 2)(0.5))
+    >>> print(math.isclose(zg.gradient(f)(0.5), zg.gradient(lambda x: step(x) ** 2)(0.5)))
     True
     """
     return Checkpointed(f)

@@ -29,6 +29,7 @@ _PATIENCE = 2.0  # seconds without a word
 _LEAST = 0.001  # seconds: of the rows of a table
 _WIDTH = 80  # characters of argument types, at most
 _PAUSE = 0.1  # seconds between deriving a function and compiling it, at most
+_MOST_PROMOTED = 300_000  # objects: those of some small derivatives, or of a large one
 
 
 def timings_are_wanted() -> bool:
@@ -121,7 +122,11 @@ def _outermost(what: str) -> Iterator[bool]:
 
 @contextmanager
 def _fewer_collections() -> Iterator[None]:
-    """Let Python look for cycles less often: most of what a compiler makes is kept."""
+    """Let Python look for cycles less often: most of what a compiler makes is kept.
+
+    What the first compilations of a process made it does not look through even afterwards, which would take a twentieth
+    of their time, but takes as old: the next full collection finds the cycles.
+    """
     known = gc.get_threshold()
     rare = (max(known[0], 300_000), known[1], max(known[2], 10_000))
     if known[0]:  # otherwise it does not look at all
@@ -130,7 +135,24 @@ def _fewer_collections() -> Iterator[None]:
         yield
     finally:
         if gc.get_threshold() == rare:  # it was not set by others
+            _promote()
             gc.set_threshold(*known)
+
+
+_promoted = 0
+
+
+def _promote() -> None:
+    """Make all objects old ones, unless that was done with many, or the program has frozen objects of its own."""
+    global _promoted
+    _promoted += gc.get_count()[0]
+    if _promoted > _MOST_PROMOTED:
+        return
+    if gc.get_freeze_count():
+        _promoted = _MOST_PROMOTED  # to count them takes long
+        return
+    gc.freeze()
+    gc.unfreeze()
 
 
 def compilation(what: str) -> AbstractContextManager[bool]:

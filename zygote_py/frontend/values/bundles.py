@@ -14,7 +14,9 @@ only where whole tuples are taken apart, put together and returned:
 from __future__ import annotations
 
 import enum
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -292,7 +294,11 @@ def component(bundle: LoweredValue, index: int) -> LoweredValue:
 
 def components(bundle: LoweredValue) -> tuple[LoweredValue, ...]:
     """Return all components of a tuple."""
-    return tuple(component(bundle, index) for index in range(len(components_of(bundle.type))))
+    parts = components_of(bundle.type)
+    ends = list(itertools.accumulate((len(leaves_of(part)) for part in parts), initial=0))
+    return tuple(
+        LoweredValue(part, bundle.leaves[start:end]) for part, (start, end) in zip(parts, pairwise(ends), strict=True)
+    )
 
 
 def tuple_of(parts: Sequence[LoweredValue]) -> LoweredValue:

@@ -5,26 +5,41 @@
 
 Numba's analysis joins sets of names, of all variables that reach a block; here a set is one int with a bit for each
 variable. The result is the same, the least sets that fulfill the equations.
+
+Numba lists the variables of a statement by looking at all that it holds. Most of that, as its place in the source, is
+known from its class to hold none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import NoneType
 from typing import Any
 
-from zygote_py.numba_adapter.base.internals import analysis
+from zygote_py.numba_adapter.base.internals import analysis, ir
+
+_WITHOUT = frozenset({ir.Loc, str, int, float, bool, NoneType})
 
 
 @contextmanager
 def quick_liveness() -> Iterator[None]:
-    """Within this, Numba finds live variables so."""
-    given = analysis.compute_live_map
+    """Within this, Numba finds live variables so, and those of each statement."""
+    given, given_list = analysis.compute_live_map, ir.Inst._rec_list_vars
+
+    def list_variables(instruction: Any, part: Any) -> list[Any]:
+        kind = part.__class__
+        if kind is ir.Var:
+            return [part]
+        return [] if kind in _WITHOUT else given_list(instruction, part)  # type: ignore[no-any-return]
+
     analysis.compute_live_map = live_map
+    ir.Inst._rec_list_vars = list_variables
     try:
         yield
     finally:
         analysis.compute_live_map = given
+        ir.Inst._rec_list_vars = given_list
 
 
 def live_map(

@@ -269,7 +269,7 @@ class _Library(_library):  # type: ignore[misc]
 
 @contextmanager
 def _llvm_option(name: str, value: str, default: str) -> Iterator[None]:
-    """Set an option of LLVM while the context lasts: it is one of the process, and Numba compiles one function at a time.
+    """Set an option of LLVM while the context lasts. It is one of the process; Numba compiles one function at a time.
 
     An option that LLVM does not know would end the process.
     """
