@@ -25,21 +25,22 @@ _WITHOUT = frozenset({ir.Loc, str, int, float, bool, NoneType})
 @contextmanager
 def quick_liveness() -> Iterator[None]:
     """Within this, Numba finds live variables so, and those of each statement."""
-    given, given_list = analysis.compute_live_map, ir.Inst._rec_list_vars
+    instructions: Any = ir.Inst
+    given, given_list = analysis.compute_live_map, instructions._rec_list_vars
 
     def list_variables(instruction: Any, part: Any) -> list[Any]:
         kind = part.__class__
         if kind is ir.Var:
             return [part]
-        return [] if kind in _WITHOUT else given_list(instruction, part)  # type: ignore[no-any-return]
+        return [] if kind in _WITHOUT else given_list(instruction, part)
 
     analysis.compute_live_map = live_map
-    ir.Inst._rec_list_vars = list_variables
+    instructions._rec_list_vars = list_variables
     try:
         yield
     finally:
         analysis.compute_live_map = given
-        ir.Inst._rec_list_vars = given_list
+        instructions._rec_list_vars = given_list
 
 
 def live_map(
