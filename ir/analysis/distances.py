@@ -128,6 +128,13 @@ class Distances:
         pairs = zip(first[1], second[1], strict=False)
         return any(self._differ(x, self._home[a], y, self._home[b], around, None) for x, y in pairs)
 
+    def is_more(self, a: Operand, b: Operand, block: Block, least: int) -> bool:
+        """Return whether `a` is at least `least` more than `b`, integers both, whenever control is in a block."""
+        self._shared, self._later = frozenset(), None
+        one, other = (self._affine(each, block, _READ) for each in (a, b))
+        bound = None if one is None or other is None else self._least(one.plus(other, -1))
+        return bound is not None and bound >= least
+
     def is_natural(self, index: Operand, block: Block) -> bool:
         """Return whether an index is never negative where it is used in a block."""
         return self._is_natural(index, block, _READ)

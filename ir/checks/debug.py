@@ -43,6 +43,7 @@ OPTIONAL = (
     "first-contributions",  # assigned, not added to zeros
     "gathered-products",  # the products of a loop as one product of matrices
     "immediate-reversal",  # of loops whose rounds only add to sums, as they run
+    "invariant-elements",  # that all rounds of a loop access, beside others of the array, in variables
     "lanes",  # several iterations at a time
     "late-shadows",  # of arrays handed from round to round, made by the reverse sweep
     "predicted-guards",  # branches in recurrences

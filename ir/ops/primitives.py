@@ -39,6 +39,12 @@ def getitem(x: Any, *index: Any) -> Any:
     return x[index[0] if len(index) == 1 else index]
 
 
+@primitive(effect=Effect.READ, cost=Cost.READ)
+def element_if(x: Any, condition: bool, *index: int) -> Any:
+    """Return an element if the condition holds, else 0 without reading anything."""
+    return x[index[0] if len(index) == 1 else index] if condition else 0.0
+
+
 @primitive(effect=Effect.WRITE, role=Role.STORE)
 def setitem(x: Any, value: Any, *index: Any) -> None:
     """Perform `x[i, j] = v`."""

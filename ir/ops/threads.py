@@ -4,7 +4,6 @@
     block_index(axis)         cuda.blockIdx.x           grid_step(ndim, axis)     cuda.gridsize(ndim)[axis]
     block_size(axis)          cuda.blockDim.x           blocks(axis)              cuda.gridDim.x
     barrier(x, y)             cuda.syncthreads(), after which writes of others to `x` and `y` are seen
-    element_if(x, c, i)       x[i] if c else 0.0
     cube_root(x)              cuda.cbrt(x)
     fast_sin(x)               cuda.libdevice.fast_sinf(x), and so on, in single precision
     shared(n, m)              cuda.shared.array((n, m), dtype)
@@ -65,12 +64,6 @@ def grid_step(ndim: int, axis: int) -> int:
 @primitive(effect=Effect.WRITE, role=Role.BARRIER)
 def barrier(*arrays: Any) -> None:
     """Wait for the other threads of the block, which may have written to the arrays."""
-
-
-@primitive(effect=Effect.READ, cost=Cost.READ)
-def element_if(x: Any, condition: bool, *index: int) -> Any:
-    """Return an element if the condition holds, else 0 without reading anything."""
-    return x[index[0] if len(index) == 1 else index] if condition else 0.0
 
 
 @primitive(cost=Cost.FUNCTION)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from zygote_py.ir.checks.debug import check_after
 from zygote_py.ir.core import Function
+from zygote_py.ir.passes.accumulation.invariant_elements import keep_invariant_elements
 from zygote_py.ir.passes.accumulation.promote import promote_accumulations
 from zygote_py.ir.passes.accumulation.recognise import recognise_accumulations
 from zygote_py.ir.passes.canonical.binary_merges import make_merges_binary
@@ -82,6 +83,7 @@ __all__ = [
     "join_loop_edges",
     "join_stacks",
     "keep_counting",
+    "keep_invariant_elements",
     "make_merges_binary",
     "merge_blocks",
     "merge_common_subexpressions",

@@ -102,6 +102,16 @@ def squares(x):
     return t
 
 
+def iterated(a, x, steps):
+    found = np.zeros((len(x), steps))
+    found[:, 0] = x
+    for t in range(steps - 1):
+        for i in range(len(x)):
+            for j in range(len(x)):
+                found[i, t + 1] += a[i, j] * found[j, t]
+    return np.sum(found * found)
+
+
 PARALLEL = numba.njit(parallel=True)(squares)
 W, X, INPUTS = RNG.normal(size=(3, 3)), RNG.normal(size=5), RNG.normal(size=(4, 3))
 SQUARES = X * X
@@ -113,6 +123,7 @@ PROGRAMS = {
     "flat-loops": (smoothed_in_place, W, INPUTS[:3].copy(), 2),
     "gathered-products": (network, W, INPUTS),
     "immediate-reversal": (stored, X),
+    "invariant-elements": (iterated, W, X[:3].copy(), 4),
     "lanes": (rows, X, SQUARES),
     "late-shadows": (smoothed, W, 3),
     "returned-copies": (swinging, X, X, 3),

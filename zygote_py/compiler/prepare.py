@@ -483,4 +483,6 @@ def finish(function: Function) -> Function:
         if return_copied_arrays(each):
             passes.run(each, passes.CLEAN_UP)
         reuse_records(each)
+        if passes.keep_invariant_elements(each):
+            passes.run(each, passes.CLEAN_UP)
     return tidied

@@ -133,8 +133,7 @@ class ImmediateLoops:
         found: dict[Loop, Immediate] = {}
         for loop in self._nest.loops:
             if loop.parent is None or loop.parent in found:
-                has_calls = any(isinstance(i.op, Routine) for block in loop.order for i in block.instrs)
-                candidate = None if has_calls else self._shape(loop)
+                candidate = self._shape(loop)
                 if candidate is not None and self._only_adds(candidate) and self._memory_is_apart(loop, set(found)):
                     found[loop] = candidate
         return list(found.values())
@@ -281,7 +280,7 @@ class ImmediateLoops:
 
     def _memory_is_apart(self, loop: Loop, around: set[Loop]) -> bool:
         written = written_in(loop.order, self._memory) & self._active
-        made = allocated_in(loop.order, self._memory) & self._active
+        made = self._made_in(loop)
         after = self._blocks_after(loop, around)
         private = {
             root
@@ -302,6 +301,13 @@ class ImmediateLoops:
             if (root := self._memory.root(arg)) is not None
         }
         return not (read & self._active - private) & later
+
+    def _made_in(self, loop: Loop) -> set[Value]:
+        """Return the roots of the active memory that a loop allocates, or that calls in it return."""
+        returned = (
+            self._memory.root(instr) for block in loop.order for instr in block.instrs if isinstance(instr.op, Routine)
+        )
+        return (allocated_in(loop.order, self._memory) | {root for root in returned if root}) & self._active
 
     def independent(self, immediate: Iterable[Immediate]) -> frozenset[Phi]:
         """Return the counters of those loops of which all memory written to is private to an iteration, active or not.

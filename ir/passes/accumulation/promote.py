@@ -37,7 +37,8 @@ from zygote_py.ir.analysis import (
     writes,
 )
 from zygote_py.ir.building.cfg import order_blocks, split_edge
-from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Phi, Value, zero
+from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Operand, Phi, Value, zero
+from zygote_py.ir.passes.accumulation.fixed import computed_before, key_of
 from zygote_py.ir.walks import definitions, grouped
 
 
@@ -67,9 +68,9 @@ def _promote_one(function: Function, memory: Memory) -> bool:
 def _promote(loop: Loop, counted: CountedLoop, function: Function, memory: Memory, nest: LoopNest) -> bool:
     ((inside, behind),) = loop.exits
     (latch,), (before,) = loop.latches, loop.entering
-    if inside is not loop.header or _runs(counted) is False:
+    if inside is not loop.header or runs(counted, loop) is False:
         return False
-    touched = _touched(loop, memory)
+    by_root = touched(loop, memory)
     distances: Distances | None = None
     sums: list[Instr] = []
     for block in loop.order:
@@ -82,15 +83,16 @@ def _promote(loop: Loop, counted: CountedLoop, function: Function, memory: Memor
             root = memory.root(array)
             if root is None or not isinstance(array.type, types.Array):
                 continue
-            if (len(index), value.type) != (array.type.ndim, array.type.dtype) or not all(
-                invariant(each, loop) for each in (array, *index)
-            ):
+            if (len(index), value.type) != (array.type.ndim, array.type.dtype) or not invariant(array, loop):
                 continue
-            others = [each for each in touched[root] if not _is_of_adjoint(each)]
+            if any(key_of(each, loop) is None for each in index):
+                continue
+            others = [each for each in by_root[root] if not _is_of_adjoint(each)]
             if others:
                 distances = distances or Distances(function, nest, definitions(function))
                 if not all(each in distances and distances.are_others(instr, each, loop) for each in others):
                     continue
+            index = [computed_before(each, loop, before) for each in index]
             hint = value.hint if isinstance(value, Value) and value.hint else "d"
             total = Phi(value.type, hint)
             added = Instr(operator.add, (total, value), value.type, hint, instr.loc, (), instr.origin)
@@ -108,7 +110,7 @@ def _is_of_adjoint(instr: Instr) -> bool:
     return instr.op is ops.accumulate and instr.origin is not None
 
 
-def _touched(loop: Loop, memory: Memory) -> dict[Value | None, list[Instr]]:
+def touched(loop: Loop, memory: Memory) -> dict[Value | None, list[Instr]]:
     """Return the instructions of a loop that read or write memory, by its roots."""
     return grouped(
         (root, instr)
@@ -122,7 +124,7 @@ def _put_behind(sums: list[Instr], loop: Loop, counted: CountedLoop, behind: Blo
     """Perform the accumulations after the loop, if it has made an iteration."""
     after = split_edge(function, loop.header, behind)
     added = after
-    if _runs(counted) is None:
+    if runs(counted, loop) is None:
         added = split_edge(function, after, behind)
         for phi in behind.phis:
             phi.incoming[after] = phi.incoming[added]
@@ -132,10 +134,26 @@ def _put_behind(sums: list[Instr], loop: Loop, counted: CountedLoop, behind: Blo
     added.instrs += sums
 
 
-def _runs(counted: CountedLoop) -> bool | None:
-    """Return whether the loop makes an iteration; None if it depends."""
+def runs(counted: CountedLoop, loop: Loop, distances: Distances | None = None) -> bool | None:
+    """Return whether a loop makes a round when it is reached; None if it depends."""
+    if distances is not None and loop.header in loop.entering[0].successors:
+        least = 0 if counted.comparison.of_equals else 1
+        ends = (counted.bound, counted.start) if counted.step > 0 else (counted.start, counted.bound)
+        if distances.is_more(*ends, loop.entering[0], least):
+            return True
+    around = loop.parent
+    while around is not None:
+        how = counted_exit(around)
+        if how is not None and _first(how) == _first(counted):
+            return True  # otherwise the loop around it would make none
+        around = around.parent
     match counted.start, counted.bound:
         case Const(int(start)), Const(int(bound)):
             return bool(counted.comparison.op(start, bound))
         case _:
             return None
+
+
+def _first(counted: CountedLoop) -> tuple[object, Operand, Operand]:
+    """Return the condition under which a loop makes a round."""
+    return counted.comparison.op, counted.start, counted.bound

@@ -1,0 +1,153 @@
+"""Elements that all rounds of a loop access are variables only beside others, which are certainly different ones."""
+
+import numpy as np
+import pytest
+
+from tests.ir.transform import read, shown
+from zygote_py.ir import interpret, verify
+from zygote_py.ir.passes import keep_invariant_elements
+
+HEADER = "function f(%x: f64[:, ::1], %y: f64[::1], %n: i64, %m: i64) -> f64"
+NEST = """
+    b0:
+      jump b1
+    b1:
+      %i: i64 = phi b0: START, b5: %i1
+      %s: f64 = phi b0: 0.0, b5: %s0
+      %c0 = lt %i, %n : bool
+      branch %c0, b2, b6
+    b2:
+      %next = add %i, 1 : i64
+      jump b3
+    b3:
+      %j: i64 = phi b2: FIRST, b4: %j1
+      %s0: f64 = phi b2: %s, b4: %s1
+      %c1 = lt %j, BOUND : bool
+      branch %c1, b4, b5
+    b4:
+      BODY
+      %j1 = add %j, 1 : i64
+      jump b3
+    b5:
+      %i1 = add %i, 1 : i64
+      jump b1
+    b6:
+      return %s
+"""
+READ = """%a = getitem %x, %i, 0 : f64
+      %v = getitem %y, %j : f64
+      %s1 = add %s0, %a : f64
+      %b = mul %a, %v : f64
+      accumulate %x, %b, %j, 1"""
+CHANGED = """%v = getitem %x, %j, 0 : f64
+      accumulate %x, %v, %i, 1
+      %a = getitem %x, %i, 1 : f64
+      %s1 = add %s0, %a : f64
+      %b = mul %a, 0.5 : f64
+      setitem %x, %b, %i, 1"""
+
+
+def made(body, first="0", bound="%m", start="0"):
+    text = NEST.replace("BODY", body).replace("FIRST", first).replace("BOUND", bound).replace("START", start)
+    return read(text, HEADER)
+
+
+def result(function, n, m):
+    x, y = np.arange(1.0, 9.0).reshape(4, 2), np.array([0.5, 0.25, 4.0, 8.0])
+    return interpret(function, x, y, n, m), x.tolist()
+
+
+def inner(function):
+    """The text of the inner loop's round."""
+    blocks = shown(function).split("\nb")
+    return next(block for block in blocks if " = add %j, 1" in block)
+
+
+@pytest.mark.parametrize(
+    ("body", "gone"),
+    [(READ, "getitem %x"), (CHANGED, "%x, %b"), (CHANGED, "getitem %x, %i"), (CHANGED, "accumulate")],
+)
+@pytest.mark.parametrize("bound", ["%m", "4", "%n", "%next"])
+def test_elements_beside_others(body, gone, bound):
+    function = made(body, bound=bound)
+    sizes = [(n, m) for n in (0, 1, 3) for m in (0, -2, 1, 4)]
+    wanted = [result(function, *size) for size in sizes]
+    assert keep_invariant_elements(function)
+    verify(function)
+    assert [result(function, *size) for size in sizes] == wanted
+    assert gone not in inner(function)
+
+
+def test_indices_that_the_loop_computes():
+    body = "%u = sub %next, 1 : i64\n      " + READ.replace("%i, 0", "%u, 0")
+    function = made(body)
+    wanted = [result(function, 3, m) for m in (0, 1, 4)]
+    assert keep_invariant_elements(function)
+    verify(function)
+    assert [result(function, 3, m) for m in (0, 1, 4)] == wanted
+    assert "getitem %x" not in inner(function)
+
+
+@pytest.mark.parametrize(("bound", "is_known"), [("%m", False), ("4", True), ("%n", True), ("%next", True)])
+def test_no_round_and_no_such_element(bound, is_known):
+    function = made(READ, bound=bound)
+    assert keep_invariant_elements(function)
+    assert ("element_if" in shown(function)) is not is_known
+    for body in (READ, CHANGED):
+        function = made(body.replace("%x, %i", "%x, %n"))
+        keep_invariant_elements(function)
+        assert result(function, 3, 0)[1] == np.arange(1.0, 9.0).reshape(4, 2).tolist()
+        assert result(function, 4, 0)[0] == 0.0  # there is no row 4
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        READ.replace("%j, 1", "%j, 0"),  # perhaps the same row
+        CHANGED.replace("%x, %j, 0", "%x, %j, 1"),
+        CHANGED.replace("%x, %j, 0", "%x, 0, 1"),  # a row that may be row %i
+        READ.replace("%j, 1", "%m, %m"),  # anywhere
+        READ.replace("%x, %i, 0", "%x, %j, 0"),  # another one in each round
+        "%v = getitem %x, %i, 0 : f64\n      %s1 = add %s0, %v : f64",  # nothing is stored
+        "accumulate %x, 1.0, %i, 0\n      %s1 = add %s0, 1.0 : f64",  # no others: LLVM sees it
+        "%row = getitem %x, %i : f64[::1]\n      setitem %x, 2.0, %j, 1\n      %v = getitem %row, 0 : f64\n"
+        "      %s1 = add %s0, %v : f64",  # a view, made in the loop
+    ],
+)
+def test_elements_that_stay_in_memory(body):
+    function = made(body)
+    before = shown(function)
+    assert not keep_invariant_elements(function)
+    assert shown(function) == before
+
+
+def test_accesses_that_some_rounds_make():
+    function = read(
+        """
+    b0:
+      jump b1
+    b1:
+      %j: i64 = phi b0: 0, b4: %j1
+      %s: f64 = phi b0: 0.0, b4: %s1
+      %c = lt %j, %m : bool
+      branch %c, b2, b5
+    b2:
+      %v = getitem %y, %j : f64
+      setitem %x, %v, %j, 1
+      %d = lt %v, 1.0 : bool
+      branch %d, b3, b4
+    b3:
+      %a = getitem %x, 0, 0 : f64
+      jump b4
+    b4:
+      %s1: f64 = phi b2: %s, b3: %a
+      %j1 = add %j, 1 : i64
+      jump b1
+    b5:
+      return %s
+""",
+        HEADER,
+    )
+    before = shown(function)
+    assert not keep_invariant_elements(function)
+    assert shown(function) == before
