@@ -2,6 +2,7 @@
 
 import math
 
+import numba
 import numpy as np
 import pytest
 
@@ -183,3 +184,24 @@ def test_what_another_function_returned_is_the_result_where_it_is_there():
     assert derivative(2.0, 3.0) == (3.0, 2.0)
     assert derivative(2.0, -3.0) == (1.0, 0.0)
     assert plain(derivative.source(2.0, 3.0))(2.0, -3.0) == (1.0, 0.0)
+
+
+@numba.njit
+def cubed(x):
+    return x**3
+
+
+@numba.njit
+def solved(x, f, slope=None, other=None):
+    if slope is None:
+        return f(x)
+    if other is not None:
+        return other(x)
+    return f(x) * slope(x)
+
+
+def test_functions_that_may_be_none():
+    def both(x):
+        return solved(x, cubed, slope=cubed) + 10.0 * solved(x, f=cubed) + 100.0 * solved(x, cubed, cubed, other=cubed)
+
+    assert gradient(both)(2.0) == 6 * 2.0**5 + 30 * 2.0**2 + 300 * 2.0**2

@@ -135,6 +135,8 @@ def _operate(at: Emitter, expression: st.Operate, type_: Type) -> LoweredValue:
             return LoweredValue(type_, (Const(expression.op is operator.is_not, types.boolean),))
         same = _compare(at, operator.eq, args[0].leaves[0], args[1].leaves[0])
         return LoweredValue(type_, (same if expression.op is operator.is_ else _not(at, same),))
+    if (is_same := _with_none(expression.op, [arg.type for arg in args])) is not None:
+        return LoweredValue(type_, (is_same,))
     operands = [at.cast(arg.leaves[0], to) for arg, to in zip(args, expression.types, strict=True) if arg.leaves]
     if len(operands) != len(args):
         raise at.refuse("an operator on functions or modules is not supported", "use numbers")
@@ -146,12 +148,18 @@ def _operate(at: Emitter, expression: st.Operate, type_: Type) -> LoweredValue:
     return LoweredValue(type_, (scalar(at, expression.op, operands, plain(type_)),))
 
 
+def _with_none(op: ops.Op, given: list[Type]) -> Const | None:
+    """Return what `is` or `is not` yields for None and something else, which may be a function, or for None twice."""
+    none = [isinstance(plain(each), types.NoneType) for each in given]
+    if op not in (operator.is_, operator.is_not) or not any(none):
+        return None
+    return Const(all(none) == (op is operator.is_), types.boolean)
+
+
 def scalar(at: Emitter, op: ops.Op, operands: list[Operand], type_: Type) -> Operand:
     """Return an operator on operands of the types that it takes."""
-    if op in (operator.is_, operator.is_not):
-        none = [isinstance(plain(operand.type), types.NoneType) for operand in operands]
-        if any(none):
-            return Const(all(none) == (op is operator.is_), types.boolean)
+    if (is_same := _with_none(op, [operand.type for operand in operands])) is not None:
+        return is_same
     if op is operator.not_ and not isinstance(operands[0].type, types.Boolean) and is_scalar(operands[0].type):
         return at.emit(operator.eq, (operands[0], constant(0, operands[0].type)), type_, "c")
     if op is operator.pos and operands[0].type == type_ and is_scalar(type_):
