@@ -139,14 +139,11 @@ class Derivatives:
                 _tidy([made], acting=False, also=also)
             elif self._cycles[routine]:
                 cases = self._cases(routine, case)
-                self._make_group(cases, recursive=True)
+                self._make_group(cases)
                 self._made[routine, case] = self._made[routine, cases[routine]]
             else:
                 self._make(made := _new(routine, case))
-                if len(made.kept) > _MOST_RETURNED:
-                    self._make_group({routine: case})
-                else:
-                    _tidy([made])
+                _tidy([made])
         return self._made[routine, case]
 
     def plain(self, routine: Routine, case: Case) -> Derivative:
@@ -157,12 +154,12 @@ class Derivatives:
         self._cycles[plain] = ()
         return self.of(plain, case)
 
-    def _make_group(self, cases: Mapping[Routine, Case], recursive: bool = False) -> None:
-        """Make the derivatives of routines with residuals on stacks: those of a group may call each other."""
+    def _make_group(self, cases: Mapping[Routine, Case]) -> None:
+        """Make the derivatives of recursive routines, with residuals on stacks; they may call each other."""
         group = [_new(routine, case) for routine, case in cases.items()]
         for derivative in group:
             derivative.group = group
-            derivative.recursive = recursive
+            derivative.recursive = True
             derivative.sources = tuple(Source("stack", number) for number in range(len(group)))
             derivative.shadowed_results = tuple(n for n, type in enumerate(derivative.results) if has_shadow(type))
             self._open[derivative.routine] = derivative
@@ -170,14 +167,10 @@ class Derivatives:
         for derivative in group:
             self._make(derivative)
         for derivative in group:
-            for number, other in enumerate(group):
-                assert other.record is not None
-                for stack in derivative.stacks[number :: len(group)]:
-                    stack.type = _list_of(other.record)
+            _type_stacks(derivative)
             del self._open[derivative.routine]
         _tidy(group)
-        if recursive:
-            limit_depth([derivative.forward.function for derivative in group], [d.reverse.function for d in group])
+        limit_depth([derivative.forward.function for derivative in group], [d.reverse.function for d in group])
 
     def _cases(self, routine: Routine, case: Case) -> dict[Routine, Case]:
         """Return the cases of mutually recursive routines, from an outside call of one of them."""
@@ -249,6 +242,10 @@ def _finish(derivative: Derivative, halves: Halves, results: tuple[Operand, ...]
             places.setdefault(value, Source("result", number))
     seeds = reverse.params[len(halves.crossing) :]
     stand_ins = dict(zip(halves.crossing, reverse.params, strict=False))
+    has_own_stack = not derivative.group and sum(value not in places for value in halves.crossing) > _MOST_RETURNED
+    if has_own_stack:
+        derivative.group, derivative.sources = [derivative], (Source("stack", 0),)
+        forward.params.append(Param(_ANY_LIST, "records"))
     if derivative.group:
         start = len(forward.params) - len(derivative.group) - derivative.recursive
         stacks = forward.params[start : start + len(derivative.group)]
@@ -268,6 +265,8 @@ def _finish(derivative: Derivative, halves: Halves, results: tuple[Operand, ...]
         for value, item in zip(kept, items, strict=True):
             item.hint = value.hint
         reverse.params = [*passed, *seeds]
+        if has_own_stack:
+            _type_stacks(derivative)
     else:
         derivative.kept = tuple(value.type for value in halves.crossing if value not in places)
         for value in halves.crossing:
@@ -282,6 +281,14 @@ def _finish(derivative: Derivative, halves: Halves, results: tuple[Operand, ...]
         name_apart(function.params)
         remove(function, {instr for instr in function.instrs() if instr.op is ops.release})
     derivative.forward.function, derivative.reverse.function = forward, reverse
+
+
+def _type_stacks(derivative: Derivative) -> None:
+    """Set the types of the parameters that are stacks, once the records are known."""
+    for number, other in enumerate(derivative.group):
+        assert other.record is not None
+        for stack in derivative.stacks[number :: len(derivative.group)]:
+            stack.type = _list_of(other.record)
 
 
 def primal_of(routine: Routine, case: Case, recursive: bool) -> Function:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numba
 import numpy as np
 import pytest
 
@@ -156,3 +157,40 @@ def test_residuals_of_a_call_in_a_branch_of_a_loop_are_kept_one_by_one():
     of_x, of_y, of_a = hvp(checkpoint_in_a_branch_of_a_loop, wrt=None)(-1.5, 0.7, np.ones(3), (1.0, 1.0, np.ones(3)))
     assert of_x == 0.0
     assert np.allclose([of_y, *of_a], expected * np.array([2.25, 1.0, 0.25, 1.0]), rtol=1e-13)
+
+
+def pairs_of_integers(x, n):
+    places = np.array([(i, j) for i in range(n) for j in range(3)])
+    flags = [(True, n > 3)]
+    flags.append((n > 1, False))
+    marks = np.asarray(flags)
+    return x * places[4, 0] + 100 * x * places[4, 1] + places.shape[0] + x * (10 * marks[1, 0] + marks[0, 1])
+
+
+def test_arrays_of_lists_of_tuples_of_integers():
+    check_derivatives(pairs_of_integers, 1.5, 2, **PRECISELY)
+
+
+WEIGHTS = np.array([[1.0, 2.0, 4.0], [8.0, 16.0, 32.0]])
+
+
+@numba.njit
+def weighted(x, weights=WEIGHTS.T, first=np.array([3, 5]), none=np.zeros((0, 2))):
+    return x * weights[2, 1] + x * x * first[1] + len(none)
+
+
+def test_arrays_that_are_defaults_of_called_functions():
+    def f(x):
+        return weighted(x) + weighted(x, first=np.array([1, 1]))
+
+    assert value_and_gradient(f)(2.0) == (64.0 + 20.0 + 64.0 + 4.0, 64.0 + 20.0 + 4.0)
+
+
+def test_large_arrays_that_are_defaults_of_called_functions():
+    @numba.njit
+    def called(x, table=np.ones(1000)):
+        return x * table[3]
+
+    with pytest.raises(DifferentiationError, match="this default, an array of shape .1000,., is not supported"):
+        gradient(lambda x: called(x))(1.0)
+    assert gradient(lambda x, table: called(x, table), wrt=0)(1.0, np.ones(1000)) == 1.0

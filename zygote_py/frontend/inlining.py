@@ -15,12 +15,14 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import FunctionType
 
+import numpy as np
 from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints.analysis import element_of
 from zygote_py.base import statements as st
 from zygote_py.frontend import custom_calls as given
+from zygote_py.frontend.expressions import arrays
 from zygote_py.frontend.expressions.calls import Method
 from zygote_py.frontend.frames import Frame, methods_of
 from zygote_py.frontend.program import Program
@@ -32,6 +34,7 @@ from zygote_py.frontend.values import (
     constant_of,
     fields_of,
     is_dict,
+    is_in_parts,
     is_list,
     registry,
     tuple_of,
@@ -184,8 +187,10 @@ def _of_call(at: Emitter, frame: Frame, target: st.Variable, call: st.Call) -> I
     result = frame.types[target]
     active = any(registry.is_differentiable(each.type) for each in (*args, *keywords.values()))
     active = active and (registry.is_differentiable(result) or isinstance(result, types.NoneType))
-    # A list is known only if its items are.
-    return _implemented(at, frame, target, function, args, keywords) if active or _is_container(result) else None
+    # A list is known only if its items are, and Numba's own function would not know one that is in several parts.
+    in_parts = any(is_in_parts(each.type) for each in (*args, *keywords.values()))
+    needed = active or in_parts or _is_container(result)
+    return _implemented(at, frame, target, function, args, keywords) if needed else None
 
 
 def _is_container(type: Type) -> bool:
@@ -280,7 +285,10 @@ def _bound(
         elif name in bound:
             value = bound[name]
         elif isinstance(omitted := taken[index], types.Omitted):
-            value = constant_of(omitted.value, type_, at.loc)
+            if isinstance(omitted.value, np.ndarray):
+                value = arrays.constant_array(at, omitted.value, type_)
+            else:
+                value = constant_of(omitted.value, type_, at.loc)
         elif signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL:
             value = tuple_of(())
         else:

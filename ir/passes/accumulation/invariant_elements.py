@@ -11,6 +11,7 @@
         accumulate %x, %b, %i, %u           ->              %s = add %s, %b
                                                         if %c: setitem %x, %s, %i, %u
 
+Of an array that is given, elements are only read so: if the loop is left by an exception, the caller sees them.
 That the elements are different ones, as the indices tell, LLVM cannot know: it would load and store the one in each
 round, and compute one round at a time. Where it can, since nothing else of the array is accessed, this is left to it.
 The values are the same, bit for bit. A loop that makes no round accesses nothing.
@@ -108,6 +109,8 @@ def _keep_in(function: Function, loop: Loop, nest: LoopNest, memory: Memory, dis
         others = [each for each in by_root[root] if each not in own]
         changing = [each for each in others if any(memory.root(target) is root for target in writes(each))]
         against = changing if element.is_only_read else others
+        if not element.is_only_read and root in memory.outside:
+            continue  # what an exception leaves in it is seen
         if not against or not all(each in distances for each in (*own, *against)):
             continue  # or LLVM knows as much
         if all(distances.are_others(element.accesses[0][1], each, loop) for each in against):

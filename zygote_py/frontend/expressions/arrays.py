@@ -13,7 +13,9 @@ from __future__ import annotations
 import builtins
 import operator
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 from numba import types
 
 from zygote_py import numba_adapter
@@ -25,6 +27,7 @@ from zygote_py.frontend.values import (
     LoweredValue,
     check_filled,
     components,
+    constant,
     dim,
     is_dict,
     is_list,
@@ -39,6 +42,8 @@ from zygote_py.frontend.values import (
 )
 from zygote_py.ir import Const, Instr, Operand, Type, is_scalar, ops
 from zygote_py.ir.analysis import is_view
+
+_MOST_CONSTANTS = 256  # numbers of an array that a function has as a default
 
 
 def is_array(type: Type) -> bool:
@@ -209,6 +214,25 @@ def array_of(at: Emitter, numbers: Sequence[Operand], dtype: Type) -> Operand:
     for place, each in enumerate(numbers):
         at.emit(ops.initialize, (made, at.cast(each, dtype), Const(place, INT)), types.none)
     return made
+
+
+def constant_array(at: Emitter, given: Any, type_: Type) -> LoweredValue:
+    """Return a new array of the elements of one that is a default, of few numbers."""
+    own = plain(type_)
+    if (
+        not isinstance(own, types.Array)
+        or own.layout == "A"
+        or given.size > _MOST_CONSTANTS
+        or not is_scalar(own.dtype)
+    ):
+        hint = f"pass an array, or make one of at most {_MOST_CONSTANTS} numbers in one piece the default"
+        raise at.refuse(f"this default, an array of shape {given.shape}, is not supported in a called function", hint)
+    assert isinstance(own, types.Array)
+    made = at.emit(ops.record, [Const(length, INT) for length in given.shape], own)
+    for place in np.ndindex(*given.shape):
+        index = [Const(number, INT) for number in place]
+        at.emit(ops.initialize, (made, constant(given[place].item(), own.dtype), *index), types.none)
+    return LoweredValue(type_, (made,))
 
 
 def _is_item(value: LoweredValue, array: Operand, index: Sequence[Operand]) -> bool:

@@ -52,6 +52,7 @@ from zygote_py.frontend.values import (
     fields_of,
     held_in,
     is_dict,
+    is_in_parts,
     is_list,
     is_structured,
     is_tuple,
@@ -360,6 +361,9 @@ def whole(at: Emitter, bundle: LoweredValue, callee: object) -> Operand:
             )
         return part.leaves[0]
 
+    if is_in_parts(bundle.type):
+        hint = "loop over it, or pass arrays and lists of numbers"
+        raise at.refuse(f"`{_name(callee)}` of a value of type `{bundle.type}` is not supported", hint, _name(callee))
     return join(at, bundle, leaf)
 
 

@@ -20,6 +20,7 @@ from .bundles import (
     flatten as flatten,
     held_in as held_in,
     is_dict as is_dict,
+    is_in_parts as is_in_parts,
     is_list as is_list,
     is_record as is_record,
     is_structured as is_structured,

@@ -105,6 +105,13 @@ def structure(type: Type) -> Type:
     return type if made == parts else with_components(type, made)
 
 
+def is_in_parts(type: Type) -> bool:
+    """Return whether a value of this type, or of a component, is no tuple, but one in the IR: a list of tuples, say."""
+    if is_tuple(type):
+        return not numba_adapter.is_closure(type) and any(map(is_in_parts, components_of(type)))
+    return is_whole(type) and is_tuple(structure(type))
+
+
 def is_tuple(type: Type) -> bool:
     """Return whether values of this type have components."""
     return isinstance(type, types.BaseTuple)
