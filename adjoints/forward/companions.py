@@ -189,7 +189,7 @@ class Companions:
         return sorted(active)
 
     def _expect(self, made: Routine, routine: Routine, active: frozenset[int]) -> None:
-        """Declare the effects of a recursive routine while it is under construction."""
+        """Declare the effects of a routine while it is under construction, and what may be aliases after a call."""
         count, width = len(routine.function.params), self.domain.width
         place = {number: count + at * width for at, number in enumerate(sorted(active))}
         last = count + width * len(active)
@@ -199,6 +199,7 @@ class Companions:
 
         made.writes = with_companions(routine.writes).union(range(last, last + len(self._more)))
         made.shares = with_companions(routine.shares)
+        made.may_alias_after = with_companions(routine.may_alias_after)
 
     def _function(self, name: str, routine: Routine, case: Case) -> Function:
         primal = primal_of(routine, case, recursive=False)  # aliasing companions do not matter here

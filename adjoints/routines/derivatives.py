@@ -151,6 +151,7 @@ class Derivatives:
         plain = Routine(routine.__name__)
         plain.function = routine.function
         plain.writes, plain.shares, plain.has_side_effects = routine.writes, routine.shares, routine.has_side_effects
+        plain.may_alias_after = routine.may_alias_after
         self._cycles[plain] = ()
         return self.of(plain, case)
 
@@ -267,6 +268,7 @@ def _finish(derivative: Derivative, halves: Halves, results: tuple[Operand, ...]
         reverse.params = [*passed, *seeds]
         if has_own_stack:
             _type_stacks(derivative)
+            _expect(derivative)
     else:
         derivative.kept = tuple(value.type for value in halves.crossing if value not in places)
         for value in halves.crossing:
@@ -393,13 +395,13 @@ def _return_shadows(primal: Function, derivative: Derivative, shadows: Mapping[V
 
 
 def _expect(derivative: Derivative) -> None:
-    """Declare the effects of the forward function of a recursive routine while it is under construction."""
+    """Declare the effects of the two functions of a routine with a stack: of a recursive one, under construction."""
     routine, count = derivative.routine, len(derivative.routine.function.params)
     shadows = {number: count + place for place, number in enumerate(derivative.shadowed)}
     stacks = range(count + len(shadows), count + len(shadows) + len(derivative.group))
     derivative.forward.writes = routine.writes.union(stacks)
     derivative.forward.shares = routine.shares.union(shadows[n] for n in routine.shares if n in shadows)
-    derivative.forward.may_alias_after = frozenset((*shadows.values(), *stacks))
+    derivative.forward.may_alias_after = routine.may_alias_after.union(shadows.values(), stacks)
     derivative.reverse.writes = frozenset(range(len(derivative.group)))
 
 

@@ -21,6 +21,7 @@ from zygote_py.ir.analysis.memory import Memory
 from zygote_py.ir.core import Function, Instr, Param, Raise, Routine, Type
 from zygote_py.ir.ops import Effect
 from zygote_py.ir.types import components_of
+from zygote_py.ir.walks import grouped
 
 
 def routines_of(function: Function) -> tuple[Routine, ...]:
@@ -63,14 +64,16 @@ def find_effects(routines: Sequence[Routine]) -> None:
     while changed:
         changed = False
         for routine in routines:
-            found = _effects(routine.function)
-            if found != (routine.writes, routine.shares, routine.has_side_effects):
+            memory = Memory(routine.function)
+            found = _effects(routine.function, memory)
+            aliases = routine.may_alias_after | _mixed(routine.function, memory)
+            if (*found, aliases) != (routine.writes, routine.shares, routine.has_side_effects, routine.may_alias_after):
                 routine.writes, routine.shares, routine.has_side_effects = found
+                routine.may_alias_after = aliases
                 changed = True
 
 
-def _effects(function: Function) -> tuple[frozenset[int], frozenset[int], bool]:
-    memory = Memory(function)
+def _effects(function: Function, memory: Memory) -> tuple[frozenset[int], frozenset[int], bool]:
     results = {memory.root(value) for _, end in function.returns() for value in end.args if has_memory(value.type)}
 
     def numbers(chosen: Collection[Param]) -> frozenset[int]:
@@ -82,6 +85,25 @@ def _effects(function: Function) -> tuple[frozenset[int], frozenset[int], bool]:
         numbers([param for param in given if memory.root(param) in results]),
         any(map(_acts, function.instrs())) or any(isinstance(block.terminator, Raise) for block in function.blocks),
     )
+
+
+def _mixed(function: Function, memory: Memory) -> frozenset[int]:
+    """Return the parameters that the function may have stored in one of them, a list, or may have stored others in."""
+    found: set[int] = set()
+    by_root = grouped(
+        (memory.root(param), number) for number, param in enumerate(function.params) if has_memory(param.type)
+    )
+    for numbers in by_root.values():
+        if len(numbers) > 1 and any(_holds_memory(function.params[number].type) for number in numbers):
+            found.update(numbers)
+    return frozenset(found)
+
+
+def _holds_memory(type: Type) -> bool:
+    if isinstance(type, types.BaseTuple):
+        return any(map(_holds_memory, components_of(type)))
+    held = getattr(type, "dtype", None) if isinstance(type, types.List | types.ListType) else None
+    return held is not None and has_memory(held)
 
 
 def _acts(instr: Instr) -> bool:

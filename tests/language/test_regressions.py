@@ -10,7 +10,7 @@ import pytest
 
 from tests.checking.derivatives import PRECISELY, check_derivatives
 from tests.random_programs.generator import load
-from zygote_py import DifferentiationError, checkpoint, gradient, hvp, value_and_gradient
+from zygote_py import DifferentiationError, checkpoint, gradient, hessian, hvp, value_and_gradient
 
 pytestmark = pytest.mark.interpreted
 
@@ -163,7 +163,7 @@ def pairs_of_integers(x, n):
     places = np.array([(i, j) for i in range(n) for j in range(3)])
     flags = [(True, n > 3)]
     flags.append((n > 1, False))
-    marks = np.asarray(flags)
+    marks = np.array(flags)
     return x * places[4, 0] + 100 * x * places[4, 1] + places.shape[0] + x * (10 * marks[1, 0] + marks[0, 1])
 
 
@@ -172,10 +172,11 @@ def test_arrays_of_lists_of_tuples_of_integers():
 
 
 WEIGHTS = np.array([[1.0, 2.0, 4.0], [8.0, 16.0, 32.0]])
+FIRST, NONE, LARGE = np.array([3, 5]), np.zeros((0, 2)), np.ones(1000)
 
 
 @numba.njit
-def weighted(x, weights=WEIGHTS.T, first=np.array([3, 5]), none=np.zeros((0, 2))):
+def weighted(x, weights=WEIGHTS.T, first=FIRST, none=NONE):
     return x * weights[2, 1] + x * x * first[1] + len(none)
 
 
@@ -188,9 +189,75 @@ def test_arrays_that_are_defaults_of_called_functions():
 
 def test_large_arrays_that_are_defaults_of_called_functions():
     @numba.njit
-    def called(x, table=np.ones(1000)):
+    def called(x, table=LARGE):
         return x * table[3]
 
-    with pytest.raises(DifferentiationError, match="this default, an array of shape .1000,., is not supported"):
+    with pytest.raises(DifferentiationError, match=r"this default, an array of shape \(1000,\), is not supported"):
         gradient(lambda x: called(x))(1.0)
     assert gradient(lambda x, table: called(x, table), wrt=0)(1.0, np.ones(1000)) == 1.0
+
+
+@numba.njit
+def multiplied_again(w, n):
+    if n > 0:
+        w[0] *= w[1]
+        multiplied_again(w, n - 1)
+
+
+def calls_that_write(a):
+    s = 0.0
+    w = np.full(2, a)
+    for _ in range(2):
+        multiplied_again(w, 1)
+        s += w[0]
+    return s
+
+
+def test_second_derivatives_of_recursive_functions_that_write():
+    expected = 2 + 6 * 0.7  # of a^2 + a^3
+    found = (gradient(gradient(calls_that_write))(0.7), hessian(calls_that_write)(0.7), hvp(calls_that_write)(0.7, 1.0))
+    assert np.allclose(found, expected, rtol=1e-14)
+
+
+@numba.njit
+def stored_in_a_list(held, w, n):
+    if n > 0:
+        held[0] = w
+        stored_in_a_list(held, w, n - 1)
+
+
+def seen_through_the_list(a):
+    w = np.full(2, 1.0)
+    held = [np.zeros(2)]
+    stored_in_a_list(held, w, 1)
+    w[0] = a
+    return held[0][0] * 3.0
+
+
+def changed_through_the_list(a):
+    w = np.full(2, a)
+    held = [np.zeros(2)]
+    s = 0.0
+    stored_in_a_list(held, w, 1)
+    for _ in range(3):
+        s += w[0]
+        held[0][0] *= a
+    return s
+
+
+def test_arrays_that_a_recursive_function_stores_in_a_list():
+    assert value_and_gradient(seen_through_the_list)(0.5) == (1.5, 3.0)
+    assert value_and_gradient(changed_through_the_list)(0.5) == (0.875, 2.75)  # a + a^2 + a^3
+
+
+def changed_until_it_raises(x, n):
+    for j in range(1, len(x)):
+        x[0] += x[j] * (10 // (n - j))
+    return x[0]
+
+
+def test_what_an_exception_leaves_in_arguments():
+    x = np.ones(6)
+    with pytest.raises(ZeroDivisionError):
+        value_and_gradient(changed_until_it_raises, wrt="x")(x, 3)
+    assert x[0] == 1.0 + 5.0 + 10.0

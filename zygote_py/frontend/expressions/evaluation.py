@@ -107,7 +107,9 @@ def act(at: Emitter, statement: st.Statement) -> None:
         case st.SetAttribute():
             lists.assign_field(at, statement)
         case st.SideEffect("print", args):
-            at.emit(print, [calls.whole(at, at.read(arg), print) for arg in args], types.none)
+            printed = [at.read(arg) for arg in args]
+            calls.refuse_parts(at, "print", printed)
+            at.emit(print, [calls.whole(at, each, print) for each in printed], types.none)
         case st.SideEffect("delitem", (of, index)) if is_dict(at.types[of]):
             dicts.delete(at, at.read(of), at.read(index))
         case st.SideEffect("delitem"):

@@ -204,7 +204,7 @@ def _of_list(given: Any, dtype: Any, name: str) -> Implementation:
     if not numbers or not all(map(is_number, numbers)):
         return None
     if is_none(dtype):
-        kind = np.result_type(*(np.dtype(str(number)) for number in numbers))
+        kind = np.result_type(*(np.dtype(str(types.unliteral(number))) for number in numbers))
     elif isinstance(dtype, types.DTypeSpec):
         kind = np.dtype(str(dtype.dtype))
     else:
