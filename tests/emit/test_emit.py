@@ -10,13 +10,14 @@ import textwrap
 import traceback
 from random import Random
 
+import numba
 import numpy as np
 import pytest
 
 from tests.emit import programs
 from tests.ir.pow_example import pow_primal
 from tests.plain import plain
-from zygote_py import gradient, numba_adapter
+from zygote_py import gradient, hessian, numba_adapter
 from zygote_py.emit import NJIT, emit
 from zygote_py.emit.source import _print_nodes
 from zygote_py.ir import Instr, interpret, parse, verify
@@ -266,3 +267,27 @@ def test_draws_are_called_by_their_modules():
     np.random.seed(5)
     random.seed(5)
     assert derivative == np.random.random() * random.random()
+
+
+@numba.njit("float64(float64)")
+def reflected(x):
+    k = 1.0 / (1.0 + 0.23 * np.abs(x))
+    if x >= 0.0:
+        return 1.0 - (0.3 * k + 0.4 * k * k * k) * np.exp(-x * x / 2.0)
+    return 1.0 - reflected(-x)
+
+
+def least(a, b, c, d):
+    return reflected(min(a * c, b)) * c + reflected(max(a, d))
+
+
+@pytest.mark.optimised
+def test_calls_with_many_arguments_have_no_conditions_among_them():  # which Numba would not take
+    derivative, args = hessian(least, wrt=(0, 1, 2, 3)), (0.3, 0.5, 1.1, 0.2)
+    calls = [each for each in ast.walk(ast.parse(derivative.source(*args))) if isinstance(each, ast.Call)]
+    assert any(len(each.args) > 30 for each in calls)
+    found = np.array(derivative(*args))
+    steps = 1e-6 * np.eye(4)
+    of = gradient(least)
+    expected = [(np.array(of(*(args + h))) - np.array(of(*(args - h)))) / 2e-6 for h in steps]
+    np.testing.assert_allclose(found, expected, atol=1e-9)

@@ -147,6 +147,25 @@ def test_threads_that_meet_add_atomically():
         assert "cuda.atomic.add(dz" in adjoint_kernel(kernel).source(", ".join(types))
 
 
+def counted(bins, x, j):
+    cuda.atomic.add(bins, j, x)
+
+
+def test_sums_of_the_kernel_itself_stay_atomic():
+    device = cuda.jit(device=True)(counted)
+
+    def histogram(x, bins):
+        i = cuda.grid(1)
+        for j in range(1, 4):
+            cuda.atomic.add(bins, 0, x[i] * x[i])
+            cuda.atomic.add(bins, j, x[i])
+            device(bins, x[i], j)
+
+    text = adjoint_kernel(histogram).source("f64[::1], f64[::1], f64[::1], f64[::1]", threads=128)
+    assert text.count("    cuda.atomic.add(bins, ") == 3
+    assert "bins[0] = " not in text
+
+
 def test_threads_that_return_between_barriers_are_refused():
     def returns(x, out, n):
         s = cuda.shared.array(4, float64)

@@ -204,4 +204,8 @@ def test_functions_that_may_be_none():
     def both(x):
         return solved(x, cubed, slope=cubed) + 10.0 * solved(x, f=cubed) + 100.0 * solved(x, cubed, cubed, other=cubed)
 
+    def given(x, pair):
+        return x if pair is None else x * pair[0]
+
+    assert gradient(given, wrt=0)(2.0, (3.0, 1)) == 3.0
     assert gradient(both)(2.0) == 6 * 2.0**5 + 30 * 2.0**2 + 300 * 2.0**2

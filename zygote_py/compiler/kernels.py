@@ -143,7 +143,7 @@ def compile_kernel(
         *(of[number] for number in own),
     ]
     name_apart(joint.params)
-    finish(joint)
+    finish(joint, in_threads=True)
     drop_barriers(joint)
     in_blocks = [*params[start : start + len(shared)], *(of[number] for number in own)]
     shadows = [of[number] for number in active]

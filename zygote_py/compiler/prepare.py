@@ -465,8 +465,11 @@ def copied(b: Builder, value: Operand) -> Operand:
 
 
 @stage("simplification")
-def finish(function: Function) -> Function:
-    """Prepare a function and its routines for emission, in place; afterwards they cannot be differentiated."""
+def finish(function: Function, *, in_threads: bool = False) -> Function:
+    """Prepare a function and its routines for emission, in place; afterwards they cannot be differentiated.
+
+    Of a kernel, which others run as well, `in_threads`, sums will be atomic, and stay in memory.
+    """
     for each in (*(routine.function for routine in routines_of(function)), function):
         if write_out_guards(each):
             passes.run(each, passes.CLEAN_UP)
@@ -483,6 +486,6 @@ def finish(function: Function) -> Function:
         if return_copied_arrays(each):
             passes.run(each, passes.CLEAN_UP)
         reuse_records(each)
-        if passes.keep_invariant_elements(each):
+        if not in_threads and passes.keep_invariant_elements(each):
             passes.run(each, passes.CLEAN_UP)
     return tidied

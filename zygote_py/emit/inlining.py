@@ -23,6 +23,8 @@ from zygote_py.ir.lazy_dataclass import dataclass
 
 # The approximate maximum width of an expression; longer lines are hard to read.
 WIDTH = 64
+# Of more, CPython makes a list before the call, in which Numba takes no conditional expressions.
+_MOST_ARGUMENTS = 30
 # Hints that do not name a variable of the source: the compiler gives them to unnamed values.
 _NAMELESS = ("", "c", "e", "t")
 
@@ -126,7 +128,7 @@ class _Chooser:
         if self._is_constant_slice(instr):
             self.inlined.add(instr)
             return False
-        inner = self.take(instr.args, _width(instr))
+        inner = self.take(instr.args, _width(instr)) if len(instr.args) <= _MOST_ARGUMENTS else []
         leaves = {self.variables.of[arg] for arg in instr.args if isinstance(arg, Value) and arg not in self.inlined}
         effect = effects.effect(instr)
         guarded = ops.of(instr.op).may_raise or effect is ops.Effect.READ

@@ -17,7 +17,8 @@ if the order of the iterations does not matter to the reverse sweep, which is th
   of a block), or each iteration has elements of its own whose shadows are given (`stepwise.py`), and to the shadows of
   other memory the reverse only adds; nothing is written to that memory later, so nothing consumes these shadows.
 
-Immediate loops may be nested. `ImmediateLoops.find` selects the loops; `reverse_at_once` changes the graph of the two
+A function that the loop calls is reversed as soon as it has run, too: its records live for one round. Immediate loops
+may be nested. `ImmediateLoops.find` selects the loops; `reverse_at_once` changes the graph of the two
 sweeps.
 """
 

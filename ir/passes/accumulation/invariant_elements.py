@@ -11,7 +11,8 @@
         accumulate %x, %b, %i, %u           ->              %s = add %s, %b
                                                         if %c: setitem %x, %s, %i, %u
 
-Of an array that is given, elements are only read so: if the loop is left by an exception, the caller sees them.
+Of an array that is given, elements are only read so: if the loop is left by an exception, the caller sees them. Other
+threads must not access the arrays. Headers have no accesses, since they run once more than the rounds.
 That the elements are different ones, as the indices tell, LLVM cannot know: it would load and store the one in each
 round, and compute one round at a time. Where it can, since nothing else of the array is accessed, this is left to it.
 The values are the same, bit for bit. A loop that makes no round accesses nothing.

@@ -135,7 +135,10 @@ def _put_behind(sums: list[Instr], loop: Loop, counted: CountedLoop, behind: Blo
 
 
 def runs(counted: CountedLoop, loop: Loop, distances: Distances | None = None) -> bool | None:
-    """Return whether a loop makes a round when it is reached; None if it depends."""
+    """Return whether a loop makes a round when it is reached; None if it depends.
+
+    With `distances` of the loop's function, also the bounds of the counters around it are compared.
+    """
     if distances is not None and loop.header in loop.entering[0].successors:
         least = 0 if counted.comparison.of_equals else 1
         ends = (counted.bound, counted.start) if counted.step > 0 else (counted.start, counted.bound)

@@ -130,6 +130,8 @@ def _operate(at: Emitter, expression: st.Operate, type_: Type) -> LoweredValue:
     records.refuse_records(at, args, getattr(expression.op, "__name__", "this operator"))
     if expression.op is operator.contains:
         return LoweredValue(type_, (_contains(at, args[0], args[1]),))
+    if (is_same := _with_none(expression.op, [arg.type for arg in args])) is not None:
+        return LoweredValue(type_, (is_same,))
     if any(is_tuple(arg.type) for arg in args):
         return _operate_on_tuples(at, expression.op, args, type_)
     if expression.op in (operator.is_, operator.is_not) and any(isinstance(arg.type, types.EnumMember) for arg in args):
@@ -137,8 +139,6 @@ def _operate(at: Emitter, expression: st.Operate, type_: Type) -> LoweredValue:
             return LoweredValue(type_, (Const(expression.op is operator.is_not, types.boolean),))
         same = _compare(at, operator.eq, args[0].leaves[0], args[1].leaves[0])
         return LoweredValue(type_, (same if expression.op is operator.is_ else _not(at, same),))
-    if (is_same := _with_none(expression.op, [arg.type for arg in args])) is not None:
-        return LoweredValue(type_, (is_same,))
     operands = [at.cast(arg.leaves[0], to) for arg, to in zip(args, expression.types, strict=True) if arg.leaves]
     if len(operands) != len(args):
         raise at.refuse("an operator on functions or modules is not supported", "use numbers")
