@@ -52,7 +52,6 @@ from zygote_py.frontend.values import (
     fields_of,
     held_in,
     is_dict,
-    is_in_parts,
     is_list,
     is_structured,
     is_tuple,
@@ -339,7 +338,7 @@ def _instruction(
     if callee is map or callee is filter:
         instead = "`[f(v) for v in x]`" if callee is map else "`[v for v in x if f(v)]`"
         raise at.refuse(f"`{name}` is not supported", f"write {instead}", name)
-    refuse_parts(at, name, (*args, *keywords.values()))
+    records.refuse_parts(at, name, (*args, *keywords.values()))
     operands: list[Operand] = [whole(at, arg, callee) for arg in (*args, *keywords.values())]
     if not leaves_of(type_):
         raise at.refuse(f"`{name}` is not supported", "use numbers, arrays and tuples", name)
@@ -363,14 +362,6 @@ def whole(at: Emitter, bundle: LoweredValue, callee: object) -> Operand:
         return part.leaves[0]
 
     return join(at, bundle, leaf)
-
-
-def refuse_parts(at: Emitter, name: str, args: Iterable[LoweredValue]) -> None:
-    """Refuse a list of tuples, or what else is in parts here, as an argument of a function of Numba's own."""
-    for arg in args:
-        if is_in_parts(arg.type):
-            hint = "loop over it, or pass arrays and lists of numbers"
-            raise at.refuse(f"`{name}` of a value of type `{plain(arg.type)}` is not supported", hint, name)
 
 
 def _into(

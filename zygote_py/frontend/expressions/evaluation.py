@@ -108,7 +108,7 @@ def act(at: Emitter, statement: st.Statement) -> None:
             lists.assign_field(at, statement)
         case st.SideEffect("print", args):
             printed = [at.read(arg) for arg in args]
-            calls.refuse_parts(at, "print", printed)
+            records.refuse_parts(at, "print", printed)
             at.emit(print, [calls.whole(at, each, print) for each in printed], types.none)
         case st.SideEffect("delitem", (of, index)) if is_dict(at.types[of]):
             dicts.delete(at, at.read(of), at.read(index))

@@ -11,7 +11,7 @@ The arrays are the fields of the caller's memory. A field that is an array adds 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -28,6 +28,7 @@ from zygote_py.frontend.values import (
     field_leaves,
     fields_of_record,
     held_in,
+    is_in_parts,
     is_record,
     is_structured,
     leaves_of,
@@ -187,6 +188,14 @@ def refuse_held(at: Emitter, type_: Type) -> None:
     if any(map(is_record, held_in(type_))):
         kind = "dict" if dict_of(type_) is not None else "list"
         raise at.refuse(f"a {kind} of records is not supported", "store their numbers, or the places in the array")
+
+
+def refuse_parts(at: Emitter, name: str, args: Iterable[LoweredValue]) -> None:
+    """Refuse a list of tuples, or what else is in parts here, as an argument of a function of Numba's own."""
+    for arg in args:
+        if is_in_parts(arg.type):
+            hint = "loop over it, or pass arrays and lists of numbers"
+            raise at.refuse(f"`{name}` of a value of type `{plain(arg.type)}` is not supported", hint, name)
 
 
 def refuse_records(at: Emitter, args: Sequence[LoweredValue], what: str) -> None:
