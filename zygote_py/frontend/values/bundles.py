@@ -106,10 +106,10 @@ def structure(type: Type) -> Type:
 
 
 def is_in_parts(type: Type) -> bool:
-    """Return whether a value of this type, or of a component, is no tuple, but one in the IR: a list of tuples, say."""
+    """Return whether this, or a component, is not a tuple, but one in the IR, as a list of tuples is; no records."""
     if is_tuple(type):
         return not numba_adapter.is_closure(type) and any(map(is_in_parts, components_of(type)))
-    return is_whole(type) and is_tuple(structure(type))
+    return is_whole(type) and not (is_record(type) or is_structured(type)) and is_tuple(structure(type))
 
 
 def is_tuple(type: Type) -> bool:
