@@ -48,6 +48,24 @@ flat(np.gcd, np.lcm, math.gcd)
 flat(ops.dim, len, ops.range_length, np.size, np.any, np.all)
 flat(np.isscalar, np.isreal, np.iscomplex, np.isrealobj, np.iscomplexobj, np.isclose, np.allclose)
 
+_BY_ROOT = {1: row(a="(1.5 * dy) * b", b=None), 0: row(a=None, b="(1.5 * dy) * a")}  # by the place of the root
+
+
+def of_root(instr: Instr) -> Rule | None:
+    """Return the rule of a product of a number and its root, `x * sqrt(x)`; None for all else.
+
+    It is a power, whose derivative is finite also at 0. The rule of products would add `x / (2 * sqrt(x))` to the root.
+    """
+    if instr.op not in (operator.mul, np.multiply) or not isinstance(instr.type, types.Float) or len(instr.args) != 2:
+        return None
+    for place in (0, 1):
+        root, other = instr.args[place], instr.args[1 - place]
+        is_root = isinstance(root, Instr) and root.op in (math.sqrt, np.sqrt) and root.args == (other,)
+        if is_root and root.type == other.type == instr.type:
+            return _BY_ROOT[place]
+    return None
+
+
 # One division serves both arguments; an inverse needs none.
 QUOTIENT = row(a="dy / b", b="-((dy / b) * y)")
 _INVERSE = row(a="dy / b", b="-((dy * y) * y)")

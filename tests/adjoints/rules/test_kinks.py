@@ -14,6 +14,7 @@ import pytest
 from numba import types
 
 from tests.adjoints.rules.evaluator import NAMES, Adjoint, compile_all, expand_instr, f32, f64, i64, instruction
+from zygote_py import gradient, hessian
 from zygote_py.adjoints import rule_for
 from zygote_py.ir import Const, Type
 
@@ -111,3 +112,27 @@ def test_compiled() -> None:
             got.append(0.0 if adjoint is None else out[first])
             first += adjoint is not None
         np.testing.assert_allclose(got, list(row.gradient.values()), rtol=1e-15, err_msg=row.text)
+
+
+def cubes_of_distances(x, y):
+    square = x * x + y * y
+    return square * math.sqrt(square) + np.sqrt(square) * square * x
+
+
+@pytest.mark.parametrize("make", [lambda f: gradient(f), lambda f: gradient(f, mode="forward")])
+def test_a_product_of_a_number_and_its_root_is_a_power(make):
+    assert make(cubes_of_distances)(0.0, 0.0) == (0.0, 0.0)
+    assert make(lambda x: x * math.sqrt(x))(4.0) == 3.0
+    assert make(lambda x: math.sqrt(x) * x)(np.float32(4.0)) == 3.0
+    dx, dy = make(cubes_of_distances)(0.6, 0.8)  # at distance 1: 3 (1 + x) (x, y), and 1 for x
+    np.testing.assert_allclose((dx, dy), (3 * 1.6 * 0.6 + 1.0, 3 * 1.6 * 0.8), rtol=1e-14)
+    assert hessian(lambda x: x * math.sqrt(x))(4.0) == 0.375
+    np.testing.assert_array_equal(
+        gradient(lambda x: np.sum(x * np.sqrt(x)))(np.array([0.0, 1.0, 4.0])), [0.0, 1.5, 3.0]
+    )
+
+
+def test_a_product_with_the_root_of_another_number_is_not():
+    assert math.isnan(gradient(lambda x: x * math.sqrt(x * 1.0 + 0.0))(0.0))
+    dx, dy = gradient(lambda x, y: x * math.sqrt(y))(3.0, 4.0)
+    assert (dx, dy) == (2.0, 0.75)
