@@ -209,3 +209,13 @@ def test_functions_that_may_be_none():
 
     assert gradient(given, wrt=0)(2.0, (3.0, 1)) == 3.0
     assert gradient(both)(2.0) == 6 * 2.0**5 + 30 * 2.0**2 + 300 * 2.0**2
+
+
+def test_the_identity_of_two_values_that_may_be_none_is_refused():
+    def f(x):
+        one = x if x > 1.0 else None
+        other = x if x > 2.0 else None
+        return x if one is other else 2.0 * x
+
+    with pytest.raises(DifferentiationError, match="`is` with a value that may be `None` is not supported"):
+        gradient(f)(2.5)

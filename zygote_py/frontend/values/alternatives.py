@@ -91,10 +91,16 @@ def is_none(at: Emitter, op: ops.Op, args: list[LoweredValue]) -> Operand | None
     if op not in (operator.is_, operator.is_not, operator.eq, operator.ne):
         return None
     may_be = [arg for arg in args if is_optional(arg.type)]
-    if len(may_be) != 1 or not any(isinstance(arg.type, types.NoneType) for arg in args):
+    if may_be and op in (operator.is_, operator.is_not) and not any(_is_none_type(arg.type) for arg in args):
+        raise at.refuse("`is` with a value that may be `None` is not supported", "compare it with `None`, or use `==`")
+    if len(may_be) != 1 or not any(_is_none_type(arg.type) for arg in args):
         return None
     flag = may_be[0].leaves[0]
     return flag if op in (operator.is_not, operator.ne) else at.emit(operator.not_, (flag,), types.boolean, "c")
+
+
+def _is_none_type(type: Type) -> bool:
+    return isinstance(type, types.NoneType)
 
 
 def result(at: Emitter, blocks: Collection[st.TypedBlock], type_: Any) -> Any:
