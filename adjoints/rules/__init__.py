@@ -24,7 +24,6 @@ from zygote_py.adjoints.rules.scalar import (
     functions,  # noqa: F401 (they fill the tables)
     selection,  # noqa: F401 (they fill the tables)
 )
-from zygote_py.adjoints.rules.scalar.arithmetic import of_root
 from zygote_py.adjoints.rules.scalar.complex import complex_row, has_complex
 from zygote_py.adjoints.rules.scalar.scipy_special import rule_of
 from zygote_py.ir import Instr, Special, is_scalar
@@ -57,8 +56,6 @@ def _row(instr: Instr) -> Rule | None:
         return complex_row(instr)
     if instr.op in STRUCTURAL:
         return STRUCTURAL[instr.op](instr)
-    if (power := of_root(instr)) is not None:
-        return power
     if isinstance(instr.op, Special):
         found = rule_of(instr.op.__name__)
         return found if found is not None and len(found.names) == len(instr.args) else None

@@ -1,6 +1,6 @@
 """The rules of arithmetic: operators, casts, comparisons, logic, and powers in all their cases.
 
-    rule(operator.mul, np.multiply, a="dy * b", b="dy * a")
+    rule(operator.sub, np.subtract, a="dy", b="-dy")
 
 Remainders take the quotient `q` of `a = q*b + y` from `(a - y) / b`: `floor(a / b)` is off by one where the division
 rounds up to a whole number (`1.0 % 0.1` has `q = 9`, while `1.0 / 0.1` is 10).
@@ -21,7 +21,6 @@ from zygote_py.ir import Const, Instr, Operand, ops
 
 rule(operator.add, np.add, a="dy", b="dy")
 rule(operator.sub, np.subtract, a="dy", b="-dy")
-rule(operator.mul, np.multiply, a="dy * b", b="dy * a")
 rule(operator.mod, np.remainder, np.mod, np.fmod, a="dy", b="-(rint((a - y) / b) * dy)")
 rule(operator.neg, np.negative, x="-dy")
 rule(operator.pos, np.positive, x="dy")
@@ -48,22 +47,24 @@ flat(np.gcd, np.lcm, math.gcd)
 flat(ops.dim, len, ops.range_length, np.size, np.any, np.all)
 flat(np.isscalar, np.isreal, np.iscomplex, np.isrealobj, np.iscomplexobj, np.isclose, np.allclose)
 
+PRODUCT = row(a="dy * b", b="dy * a")
 _BY_ROOT = {1: row(a="(1.5 * dy) * b", b=None), 0: row(a=None, b="(1.5 * dy) * a")}  # by the place of the root
 
 
-def of_root(instr: Instr) -> Rule | None:
-    """Return the rule of a product of a number and its root, `x * sqrt(x)`; None for all else.
+@structural(operator.mul, np.multiply)
+def product(instr: Instr) -> Rule | None:
+    """Return the rule of a product: that of a number and its root, `x * sqrt(x)`, is a power.
 
-    It is a power, whose derivative is finite also at 0. The rule of products would add `x / (2 * sqrt(x))` to the root.
+    Its derivative is finite also at 0. By the rule of products it would be `sqrt(x) + x / (2 * sqrt(x))`.
     """
-    if instr.op not in (operator.mul, np.multiply) or not isinstance(instr.type, types.Float) or len(instr.args) != 2:
+    if len(instr.args) != 2:
         return None
     for place in (0, 1):
         root, other = instr.args[place], instr.args[1 - place]
         is_root = isinstance(root, Instr) and root.op in (math.sqrt, np.sqrt) and root.args == (other,)
-        if is_root and root.type == other.type == instr.type:
+        if is_root and isinstance(instr.type, types.Float) and root.type == other.type == instr.type:
             return _BY_ROOT[place]
-    return None
+    return PRODUCT
 
 
 # One division serves both arguments; an inverse needs none.

@@ -29,14 +29,14 @@ import numpy as np
 from numba import types
 
 from zygote_py.adjoints.rules.formulas.rule import ROWS, STRUCTURAL, Op, Rule, row
-from zygote_py.adjoints.rules.scalar.arithmetic import QUOTIENT, constant_value, power_by
+from zygote_py.adjoints.rules.scalar.arithmetic import PRODUCT, QUOTIENT, constant_value, power_by
 from zygote_py.adjoints.rules.scalar.functions import sinc
 from zygote_py.ir import Const, Instr, Operand, ops
 
 # Functions with the derivative of the real function of the same name, in the same form.
 _AS_REAL: tuple[Op, ...] = (
-    *(operator.add, operator.sub, operator.mul, operator.neg, operator.pos),
-    *(np.add, np.subtract, np.multiply, np.negative, np.positive),
+    *(operator.add, operator.sub, operator.neg, operator.pos),
+    *(np.add, np.subtract, np.negative, np.positive),
     *(np.square, np.reciprocal, ops.const, ops.select, np.where),
     *(np.sum, np.prod, np.mean, np.average, np.max, np.min, np.amax, np.amin, np.nanmax, np.nanmin),
     *(np.sin, np.cos, np.tan, np.sinh, np.cosh, np.tanh),
@@ -52,6 +52,7 @@ _OF_CMATH: dict[Op, Op] = {
 _FLAT: frozenset[Op] = frozenset({np.rint, np.round, np.around, np.ptp})
 
 _TO_COMPLEX: dict[Op, list[Rule]] = {op: ROWS[op] for op in _AS_REAL}
+_TO_COMPLEX |= {op: [PRODUCT] for op in (operator.mul, np.multiply)}
 _TO_COMPLEX |= {op: [QUOTIENT] for op in (operator.truediv, np.divide, np.true_divide)}
 _TO_REAL: dict[Op, list[Rule]] = {}
 

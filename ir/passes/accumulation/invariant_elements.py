@@ -11,11 +11,12 @@
         accumulate %x, %b, %i, %u           ->              %s = add %s, %b
                                                         if %c: setitem %x, %s, %i, %u
 
-Of an array that is given, elements are only read so: if the loop is left by an exception, the caller sees them. Other
-threads must not access the arrays. Headers have no accesses, since they run once more than the rounds.
 That the elements are different ones, as the indices tell, LLVM cannot know: it would load and store the one in each
 round, and compute one round at a time. Where it can, since nothing else of the array is accessed, this is left to it.
 The values are the same, bit for bit. A loop that makes no round accesses nothing.
+
+Of an array that is given, elements are only read so: if the loop is left by an exception, the caller sees them. Other
+threads must not access the arrays.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ from zygote_py.ir.analysis import (
     loop_nest,
     writes,
 )
-from zygote_py.ir.building.cfg import order_blocks, split_edge
+from zygote_py.ir.building.cfg import order_blocks
 from zygote_py.ir.checks.debug import is_left_out
-from zygote_py.ir.core import Block, Branch, Function, Instr, Operand, Phi, Value
+from zygote_py.ir.core import Block, Function, Instr, Jump, Operand, Phi, Value
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.passes.accumulation.fixed import computed_before, key_of
-from zygote_py.ir.passes.accumulation.promote import runs, touched
+from zygote_py.ir.passes.accumulation.promote import put_behind, runs, touched
 from zygote_py.ir.walks import definitions, replace_uses
 
 _Key = tuple[object, ...]  # an array, and indices
@@ -89,6 +90,7 @@ def _is_simple(loop: Loop) -> bool:
         len(loop.latches) == len(loop.entering) == len(loop.exits) == 1
         and loop.exits[0][0] is loop.header
         and not loop.raising_exits
+        and isinstance(loop.entering[0].terminator, Jump)  # what comes before the loop leads nowhere else
     )
 
 
@@ -121,18 +123,18 @@ def _keep_in(function: Function, loop: Loop, nest: LoopNest, memory: Memory, dis
 
 
 def _elements(loop: Loop, nest: LoopNest) -> list[_Element]:
-    """Return the elements that each round of a loop accesses; those that change only if all accesses are in each."""
+    """Return the elements that each round of a loop accesses; those that change only if it makes each access once."""
     (latch,) = loop.latches
     found: dict[_Key, list[tuple[Block, Instr]]] = {}
     for block in loop.order:
-        for instr in block.instrs:
+        for instr in block.instrs if block is not loop.header else ():
             if (key := _element_of(instr, loop)) is not None:
                 found.setdefault(key, []).append((block, instr))
     elements = []
     for (array, *_), accesses in found.items():
         assert isinstance(array, Value)
         index = _index_of(accesses[0][1])
-        always = [nest.tree.dominates(block, latch) and block is not loop.header for block, _ in accesses]
+        always = [nest.innermost(block) is loop and nest.tree.dominates(block, latch) for block, _ in accesses]
         element = _Element(array, index, accesses)
         if all(always) or (element.is_only_read and any(always)):
             elements.append(element)
@@ -167,14 +169,11 @@ def _keep(function: Function, element: _Element, loop: Loop, counted: CountedLoo
     index = [computed_before(each, loop, before) for each in element.index]
     kind = array.type.dtype  # type: ignore[attr-defined]
     hint = next((i.hint for _, i in element.accesses if i.op is ops.getitem and i.hint), array.hint)
-    condition: Instr | None = None
-    if always is None:
+    op, args = ops.getitem, (array, *index)
+    if not always:
         condition = Instr(counted.comparison.op, (counted.start, counted.bound), types.boolean, "c")
         before.instrs.append(condition)
-        args = (array, condition, *index)
-    else:
-        args = (array, *index)
-    op = ops.getitem if condition is None else ops.element_if
+        op, args = ops.element_if, (array, condition, *index)
     found = Instr(op, args, kind, hint, first.loc, (), first.origin)
     before.instrs.append(found)
     replaced: dict[Value, Operand] = {}
@@ -200,15 +199,8 @@ def _keep(function: Function, element: _Element, loop: Loop, counted: CountedLoo
     loop.header.phis.append(kept)
     _remove(element)
     replace_uses(function, replaced)
-    ((_, behind),) = loop.exits
-    after = split_edge(function, loop.header, behind)
-    stored = after
-    if condition is not None:
-        stored = split_edge(function, after, behind)
-        for phi in behind.phis:
-            phi.incoming[after] = phi.incoming[stored]
-        after.terminator = Branch(condition, stored, behind)
-    stored.instrs.append(Instr(ops.setitem, (array, kept, *index), types.none, "", last.loc, (), last.origin))
+    store = Instr(ops.setitem, (array, kept, *index), types.none, "", last.loc, (), last.origin)
+    put_behind([store], loop, counted, always, function)
 
 
 def _remove(element: _Element) -> None:

@@ -37,7 +37,7 @@ from zygote_py.ir.analysis import (
     writes,
 )
 from zygote_py.ir.building.cfg import order_blocks, split_edge
-from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Operand, Phi, Value, zero
+from zygote_py.ir.core import Branch, Const, Function, Instr, Operand, Phi, Value, zero
 from zygote_py.ir.passes.accumulation.fixed import computed_before, key_of
 from zygote_py.ir.walks import definitions, grouped
 
@@ -66,7 +66,7 @@ def _promote_one(function: Function, memory: Memory) -> bool:
 
 
 def _promote(loop: Loop, counted: CountedLoop, function: Function, memory: Memory, nest: LoopNest) -> bool:
-    ((inside, behind),) = loop.exits
+    ((inside, _),) = loop.exits
     (latch,), (before,) = loop.latches, loop.entering
     if inside is not loop.header or runs(counted, loop) is False:
         return False
@@ -101,7 +101,7 @@ def _promote(loop: Loop, counted: CountedLoop, function: Function, memory: Memor
             block.instrs[position] = added
             sums.append(Instr(ops.accumulate, (array, total, *index), types.none, "", instr.loc, (), instr.origin))
     if sums:
-        _put_behind(sums, loop, counted, behind, function)
+        put_behind(sums, loop, counted, runs(counted, loop), function)
     return bool(sums)
 
 
@@ -120,18 +120,19 @@ def touched(loop: Loop, memory: Memory) -> dict[Value | None, list[Instr]]:
     )
 
 
-def _put_behind(sums: list[Instr], loop: Loop, counted: CountedLoop, behind: Block, function: Function) -> None:
-    """Perform the accumulations after the loop, if it has made an iteration."""
+def put_behind(stores: list[Instr], loop: Loop, counted: CountedLoop, always: bool | None, function: Function) -> None:
+    """Perform stores after a loop: `always`, or if it has made a round."""
+    ((_, behind),) = loop.exits
     after = split_edge(function, loop.header, behind)
     added = after
-    if runs(counted, loop) is None:
+    if not always:
         added = split_edge(function, after, behind)
         for phi in behind.phis:
             phi.incoming[after] = phi.incoming[added]
         condition = Instr(counted.comparison.op, (counted.start, counted.bound), types.boolean, "c")
         after.instrs.append(condition)
         after.terminator = Branch(condition, added, behind)
-    added.instrs += sums
+    added.instrs += stores
 
 
 def runs(counted: CountedLoop, loop: Loop, distances: Distances | None = None) -> bool | None:
@@ -139,7 +140,7 @@ def runs(counted: CountedLoop, loop: Loop, distances: Distances | None = None) -
 
     With `distances` of the loop's function, also the bounds of the counters around it are compared.
     """
-    if distances is not None and loop.header in loop.entering[0].successors:
+    if distances is not None:
         least = 0 if counted.comparison.of_equals else 1
         ends = (counted.bound, counted.start) if counted.step > 0 else (counted.start, counted.bound)
         if distances.is_more(*ends, loop.entering[0], least):

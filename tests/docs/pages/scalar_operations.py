@@ -18,7 +18,8 @@ HEAD = """\
 
 Generated from the rules: `python -m tests.docs.pages docs`. Each row gives what the operation adds to the
 adjoint of each argument; `y` is its result, `dy` the adjoint of the result, functions are NumPy's. A power by a
-constant is worked out (`x**3` gives `3 * (x * x) * dy`), and an inverse (`1 / b` gives `-((dy * y) * y)`).
+constant is worked out (`x**3` gives `3 * (x * x) * dy`), and so are an inverse (`1 / b` gives `-((dy * y) * y)`) and
+the product of a number and its root (`x * sqrt(x)` gives `(1.5 * dy) * sqrt(x)`).
 [kinks.md](kinks.md) says what all this is at kinks, ties and poles, [complex.md](complex.md) what it is for complex
 numbers.
 

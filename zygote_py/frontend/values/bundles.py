@@ -16,7 +16,6 @@ from __future__ import annotations
 import enum
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -303,9 +302,8 @@ def components(bundle: LoweredValue) -> tuple[LoweredValue, ...]:
     """Return all components of a tuple."""
     parts = components_of(bundle.type)
     ends = list(itertools.accumulate((len(leaves_of(part)) for part in parts), initial=0))
-    return tuple(
-        LoweredValue(part, bundle.leaves[start:end]) for part, (start, end) in zip(parts, pairwise(ends), strict=True)
-    )
+    pairs = zip(parts, itertools.pairwise(ends), strict=True)
+    return tuple(LoweredValue(part, bundle.leaves[start:end]) for part, (start, end) in pairs)
 
 
 def tuple_of(parts: Sequence[LoweredValue]) -> LoweredValue:
