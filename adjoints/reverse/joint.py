@@ -51,6 +51,7 @@ from zygote_py.ir import (
     Phi,
     Return,
     SSABuilder,
+    Undef,
     Value,
     at_exit,
     check_after,
@@ -337,7 +338,7 @@ class _Join:
         map_operands(self.reverse.function.blocks, read)
 
     def _read_at_latch(self, value: Value, loop: Loop) -> Operand:
-        """Return `value` at the end of an iteration; zero, or an empty array, if the iteration did not compute it."""
+        """Return `value` at the end of an iteration; undefined, or an empty array, if that did not compute it."""
         trip = self.trips[loop]
         home = self.home[value]
         if self.nest.tree.dominates(home, trip.latch):
@@ -351,7 +352,9 @@ class _Join:
         return self.ssa.read(key, trip.latch)
 
     def _nothing(self, value: Value, trip: Trip) -> Operand:
-        """Return the placeholder in a record for a value that the iteration did not compute."""
+        """Return what stands in a record for a value that the iteration did not compute."""
+        if isinstance(value.type, types.Number | types.Boolean):
+            return Undef(value.type)
         made = nothing(value.type, value.hint, trip.preheader)
         if isinstance(made, Value):
             self.home[made] = trip.preheader

@@ -7,8 +7,13 @@
     b4:  ...
 
 A crossing value that is cheap to compute from the parameters and from other crossing values is recomputed; views, and
-shadows that only the reverse half accesses, always are. Values of which a run computes one cross as one
-(`stored/shared_fields.py`).
+shadows that only the reverse half accesses, always are. So is a value of a branch, in the branch of the reverse half
+that uses it:
+
+    forward: b1: %e = mul %t, %t : f64              reverse: b5: %e2 = mul %t, %t : f64     instead of %e1
+             b3: %e1 = phi b1: %e, b2: undef                     ... %e2 ...
+
+Values of which a run computes one cross as one (`stored/shared_fields.py`).
 """
 
 from __future__ import annotations
@@ -24,15 +29,19 @@ from zygote_py.ir import (
     Instr,
     Operand,
     Param,
+    Phi,
     Return,
     Terminator,
     Undef,
     Value,
     check_after,
+    definitions,
     effect,
     has_memory,
     is_view,
+    loop_nest,
     ops,
+    reach,
     replace_uses,
     reverse_postorder,
     uses,
@@ -63,7 +72,7 @@ def split(joint: Function, last: Block, entry: Block, seeds: Collection[Param]) 
     reverse.blocks = reverse_postorder(reverse)
     assert not inside & set(reverse.blocks)
     forward = Function(joint.name, list(joint.params), forward_blocks, "joint", None, joint.loc, joint.options)
-    shared = share_fields(_Crossing(forward, reverse, frozenset(seeds)).choose(), forward.blocks)
+    shared = share_fields(_Crossing(forward, last, reverse, frozenset(seeds)).choose(), forward.blocks)
     params = {value: Param(value.type, value.hint, value.loc) for value in dict.fromkeys(shared.values())}
     reverse.params = [*params.values(), *seeds]
     replace_uses(reverse, {value: params[recorded] for value, recorded in shared.items()})
@@ -72,24 +81,34 @@ def split(joint: Function, last: Block, entry: Block, seeds: Collection[Param]) 
 
 
 class _Crossing:
-    def __init__(self, forward: Function, reverse: Function, seeds: Collection[Param]) -> None:
-        self._forward = forward
+    def __init__(self, forward: Function, last: Block, reverse: Function, seeds: Collection[Param]) -> None:
+        self._last = last
         self._reverse = reverse
         self._order: dict[Value, int] = {value: number for number, value in enumerate(forward.values())}
         self._uses = uses(forward)
         self._kept: set[Value] = set()  # arrays of which a view crosses, so that they must not be recreated
+        self._home = definitions(forward)
+        self._nest = loop_nest(forward)
+        self._carriers: dict[Value, Phi] = {}  # of values of branches: a phi that is one, wherever it is computed
+        self._carried: dict[Value, Instr] = {}  # by these phis
 
     def choose(self) -> list[Value]:
         """Return the crossing values; the recomputation of the others is added to the reverse half."""
         needed = self._used(self._reverse.nodes())
+        for value in needed:
+            if (instr := self._only_value(value)) is not None and isinstance(value, Phi):
+                self._carriers.setdefault(instr, value)
+                self._carried[value] = instr
         # Users before their operands, so that the needs of users are known when an operand is visited.
         wanted = dict.fromkeys(sorted(needed, key=self._order.__getitem__, reverse=True))
         again, crossing = self._divide(wanted)
         while apart := {_viewed(value) for value in crossing} & again.keys():  # else views of another array
             self._kept |= apart
             again, crossing = self._divide(wanted)
-        self._reverse.entry.instrs[:0] = [again[value] for value in sorted(again, key=self._order.__getitem__)]
+        made = sorted(again, key=lambda value: self._order[self._carried.get(value, value)])
+        self._reverse.entry.instrs[:0] = [again[value] for value in made]
         replace_uses(self._reverse, dict(again))
+        self._sink([again[value] for value in made if self._is_of_branch(value)])
         crossing = [value for value in dict.fromkeys((*crossing, *self._used(again.values()))) if value in self._order]
         return sorted(crossing, key=self._order.__getitem__)
 
@@ -111,17 +130,22 @@ class _Crossing:
         """Add a copy of an instruction, and of the operands that are not available otherwise."""
         if value in again:
             return
+        value, key = self._carried.get(value, value), value
         assert isinstance(value, Instr)
-        again[value] = value.copy()
-        for arg in value.args:
+        again[key] = made = value.copy()
+        made.args = tuple(self._carriers.get(arg, arg) if isinstance(arg, Value) else arg for arg in value.args)
+        for arg in made.args:
             if isinstance(arg, Instr) and not self._is_at_hand(arg, wanted):
                 self._make(arg, wanted, again)
 
     def _is_at_hand(self, operand: Operand, wanted: Collection[Value]) -> bool:
-        return not isinstance(operand, Value) or isinstance(operand, Param) or operand in wanted
+        if not isinstance(operand, Value) or isinstance(operand, Param):
+            return True
+        return operand in wanted or operand in self._carriers
 
     def _is_made_again(self, value: Value, wanted: Collection[Value], depth: int) -> bool:
         """Return whether a value is recomputed in the reverse half."""
+        value = self._carried.get(value, value)
         if not isinstance(value, Instr) or depth > 8 or value in self._kept:
             return False
         if ops.of(value.op).contents == "zero" and self._is_untouched(value):
@@ -136,6 +160,39 @@ class _Crossing:
         if self._is_at_hand(operand, wanted):
             return not isinstance(operand, Undef)
         return isinstance(operand, Instr) and self._is_made_again(operand, wanted, depth + 1)
+
+    def _only_value(self, value: Value) -> Instr | None:
+        """Return the number of a branch that a phi is wherever it is defined; None if there is no single one."""
+        if not isinstance(value, Phi) or not isinstance(value.type, types.Number | types.Boolean):
+            return None
+        found = {
+            operand
+            for phi in reach([value], lambda each: each.args if isinstance(each, Phi) else ())
+            if isinstance(phi, Phi)
+            for operand in phi.incoming.values()
+            if not isinstance(operand, Phi | Undef)
+        }
+        single = found.pop() if len(found) == 1 else None
+        is_once = isinstance(single, Instr) and single.type == value.type and not self._nest.depth(self._home[single])
+        return single if is_once and isinstance(single, Instr) else None
+
+    def _is_of_branch(self, value: Value) -> bool:
+        """Return whether some runs of the forward half do not compute a value."""
+        return value in self._carried or not self._nest.tree.dominates(self._home[value], self._last)
+
+    def _sink(self, made: list[Instr]) -> None:
+        """Move instructions at the entry of the reverse half, in order, to where their values are used."""
+        nest, home, used = loop_nest(self._reverse), definitions(self._reverse), uses(self._reverse)
+        for instr in reversed(made):
+            block = nest.tree.nearest(
+                use.at if isinstance(use.user, Phi | Terminator) else home[use.user] for use in used[instr]
+            )
+            while nest.depth(block) and (above := nest.tree.idom[block]) is not None:
+                block = above
+            home[instr] = block
+            if block is not self._reverse.entry:
+                block.instrs.insert(0, instr)
+        self._reverse.entry.instrs = [each for each in self._reverse.entry.instrs if home[each] is self._reverse.entry]
 
     def _is_untouched(self, value: Value) -> bool:
         """Return whether the forward half does not access an array of zeros except by views."""

@@ -236,7 +236,7 @@ class Derivatives:
 def _finish(derivative: Derivative, halves: Halves, results: tuple[Operand, ...]) -> None:
     """Set the results and the parameters of the two halves."""
     forward, reverse, last = halves.forward, halves.reverse, Builder(halves.last)
-    define(halves.crossing, forward.entry)
+    define(halves.crossing, forward.entry, numbers=False)
     places: dict[Value, Source] = {param: Source("argument", number) for number, param in enumerate(forward.params)}
     for number, value in enumerate(results):
         if isinstance(value, Value):

@@ -39,6 +39,16 @@ class DominatorTree:
         """Return whether `a` dominates `b`; each block dominates itself."""
         return self._entered[a] <= self._entered[b] <= self._left[a]
 
+    def nearest(self, blocks: Iterable[Block]) -> Block:
+        """Return the nearest block that dominates all of `blocks`, of which there is at least one."""
+        found, *others = dict.fromkeys(blocks)
+        for other in others:
+            while not self.dominates(found, other):
+                above = self.idom[found]
+                assert above is not None
+                found = above
+        return found
+
     def preorder(self) -> list[Block]:
         """Return the blocks in preorder: each after its dominators."""
         return sorted(self.idom, key=self._entered.__getitem__)

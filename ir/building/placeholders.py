@@ -1,4 +1,7 @@
-"""Placeholders for values that were not computed, where a value of their type must be saved in any case."""
+"""Placeholders for values that were not computed, where a value of their type must be saved in any case.
+
+Numbers need none: an undefined number that is saved is zero once the function is emitted.
+"""
 
 from __future__ import annotations
 
@@ -39,11 +42,11 @@ def nothing(type: Type, hint: str, block: Block) -> Operand:
     return made[0]
 
 
-def define(values: Iterable[Operand], block: Block) -> None:
-    """Replace undefined operands by placeholders, which are created at the end of `block`."""
+def define(values: Iterable[Operand], block: Block, *, numbers: bool = True) -> None:
+    """Replace undefined operands, also `numbers`, by placeholders, which are created at the end of `block`."""
     made: dict[Type, Operand] = {}
     for phi in reach(values, lambda each: each.args if isinstance(each, Phi) else ()):
-        if not isinstance(phi, Phi):
+        if not isinstance(phi, Phi) or (isinstance(phi.type, types.Number | types.Boolean) and not numbers):
             continue
         for pred, operand in phi.incoming.items():
             if isinstance(operand, Undef):

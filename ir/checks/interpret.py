@@ -71,7 +71,7 @@ class Trace:
 
 
 class _Undefined:
-    """The value of an `undef`; phis pass it on, and any other read of it fails."""
+    """The value of an `undef`; phis pass it on, a number may be saved as zero, and any other read of it fails."""
 
 
 _UNDEFINED = _Undefined()
@@ -197,10 +197,18 @@ class _Machine:
             raise self.fault(f"{Names(self.function).operand(operand)} is read and undefined")
         return value
 
+    def saved(self, operand: Operand) -> object:
+        """Return an operand that is saved in any case: a number is zero if it is undefined."""
+        value, type = self.passed(operand), operand.type
+        if value is not _UNDEFINED or not isinstance(type, types.Number | types.Boolean):
+            return self.read(operand)
+        return False if type == types.boolean else _scalar(0, type)
+
     def compute(self, instr: Instr) -> object:
         if isinstance(instr, CameFrom):
             return self.matching().came_from(instr)
-        args = [self.read(operand) for operand in instr.args]
+        saves = instr.op is ops.pack or ops.of(instr.op).role in ops.FILLS
+        args = [(self.saved if saves else self.read)(operand) for operand in instr.args]
         if isinstance(instr.op, Routine):
             return interpret(instr.op.function, *args)
         if not instr.keywords:

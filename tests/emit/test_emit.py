@@ -273,7 +273,7 @@ def test_draws_are_called_by_their_modules():
 def reflected(x):
     k = 1.0 / (1.0 + 0.23 * np.abs(x))
     if x >= 0.0:
-        return 1.0 - (0.3 * k + 0.4 * k * k * k) * np.exp(-x * x / 2.0)
+        return 1.0 - (0.3 * k + 0.4 * np.cos(k) * np.sqrt(k) * np.log(k)) * np.exp(-x * x / 2.0)
     return 1.0 - reflected(-x)
 
 

@@ -113,15 +113,14 @@ class Lowering:
     def zeros(self, body: Sequence[Statement]) -> Iterator[Statement]:
         """Yield the assignments that must precede `body`, for variables that may be unset.
 
-        Plain Python raises UnboundLocalError where such a variable is copied, and Numba refuses a variable that the
-        text reads before it assigns it, even if no execution does.
+        Numba refuses a variable that the text reads before it assigns it, even if no execution does.
         """
         unset = {variable.name: variable for variable in map(self._variable, self.variables.unset) if variable}
         candidates = set(unset).difference(self.parameters)
-        early = [unset[found] for found in read_early(body, candidates)]
-        for variable in dict.fromkeys([*self.variables.zeros, *early]):
-            zero = self.expressions.zero(variable.members[0].type)
-            yield Simple(ast.Assign([name(variable.name)], zero))
+        return map(self._zero, [unset[found] for found in read_early(body, candidates)])
+
+    def _zero(self, variable: Variable) -> Statement:
+        return Simple(ast.Assign([name(variable.name)], self.expressions.zero(variable.members[0].type)))
 
     def _region(self, region: structure.Region) -> Iterator[Statement]:
         match region:
@@ -145,6 +144,7 @@ class Lowering:
                 yield If(name(self.guards[target]), self.lower(body), ())
 
     def _straight(self, block: Block) -> Iterator[Statement]:
+        yield from map(self._zero, self.variables.zeros.get(block, ()))
         for instr in self.statements.roots[block]:
             if instr.op is ops.refuse:
                 condition, message = map(self.expressions.operand, instr.args)

@@ -10,8 +10,13 @@ variables even if they are equal). The copies of an edge are parallel: `sequence
 assignment for swaps.
 
 `Undef` is never copied. A *slot*, a chain of phis that carries one value past merges, is always a single variable:
-copying an unset one would raise UnboundLocalError in plain Python. Variables that may be unset but must be copied are
-listed in `zeros`, and the emitted function initializes them.
+copying an unset one would raise UnboundLocalError in plain Python. Variables that may be unset but must be copied, or
+saved in a record in any case, are set to zero once, before the branches that set them:
+
+    b1:  branch %c, b2, b3                              t = 0.0
+    b2:  %t = sin %x                                    if c:
+    b3:  %t1 = phi b1: undef, b2: %t            ->          t = math.sin(x)
+         push %records, %t1                             records.append(t)
 """
 
 from __future__ import annotations
@@ -61,11 +66,11 @@ class Copy:
 
 @dataclass(slots=True, eq=False)
 class Variables:
-    """The variable of every value, the copies on edges, and the variables to be initialized."""
+    """The variable of every value, the copies on edges, and the variables that are set to zero before each block."""
 
     of: dict[Value, Variable]
     copies: dict[tuple[Block, Block], list[Copy]] = field(default_factory=dict)
-    zeros: list[Variable] = field(default_factory=list)
+    zeros: dict[Block, list[Variable]] = field(default_factory=dict)
     unset: set[Operand] = field(default_factory=set)  # the phis that may be unset
 
 
@@ -99,13 +104,22 @@ def assign_variables(
             if instr.op is ops.pack or ops.of(instr.op).role in ops.FILLS:
                 read += instr.args
     found = (of[operand] for operand in read if operand in variables.unset and isinstance(operand, Value))
-    zeros = {
-        variable: None
-        for variable in found
-        if not any(isinstance(member, Param) for member in variable.members)  # parameters are always set
-    }
-    variables.zeros = list(zeros)
+    home = {value: block for block in function.blocks for value in (*block.phis, *block.instrs)}
+    for variable in dict.fromkeys(found):
+        if not any(isinstance(member, Param) for member in variable.members):  # parameters are always set
+            blocks = dict.fromkeys(home[member] for member in variable.members)
+            merges = {home[member] for member in variable.members if isinstance(member, Phi)}
+            variables.zeros.setdefault(_before(blocks, merges, nest), []).append(variable)
     return variables
+
+
+def _before(blocks: Collection[Block], merges: Collection[Block], nest: LoopNest) -> Block:
+    """Return the nearest block that dominates others, starts no loop and is none of the merges."""
+    found = nest.tree.nearest(blocks)
+    refused = {*merges, *(loop.header for loop in nest.around(found))}
+    while found in refused and (above := nest.tree.idom[found]) is not None:
+        found = above
+    return found
 
 
 def sequence_copies(

@@ -45,7 +45,8 @@ def share_by_hint(
         for index, copy in enumerate(copies):
             if copy.target in replaced:
                 copies[index] = type(copy)(replaced[copy.target], copy.source)
-    variables.zeros = list(dict.fromkeys(replaced.get(variable, variable) for variable in variables.zeros))
+    for block, zeros in variables.zeros.items():
+        variables.zeros[block] = list(dict.fromkeys(replaced.get(variable, variable) for variable in zeros))
 
 
 def hint_of(variable: Variable) -> str:
@@ -100,8 +101,8 @@ class _Liveness:
                 self._define(step.defines, live)
                 live = live & ~step.defines | step.uses
         given = found.before[function.entry]
-        for variable in (*(variables.of[param] for param in function.params), *variables.zeros):
-            given |= 1 << self.number[variable]
+        for param in function.params:
+            given |= 1 << self.number[variables.of[param]]
         self._define(given, given)
 
     def _bits(self, found: tuple[Operand, ...]) -> int:
@@ -114,6 +115,8 @@ class _Liveness:
         return bits
 
     def _steps(self, block: Block, statements: Statements, ranges: Mapping[Block, Range]) -> Iterator[_Step]:
+        for variable in self.variables.zeros.get(block, ()):
+            yield _Step(1 << self.number[variable], 0)
         for instr in statements.roots[block]:
             yield _Step(self._bits((instr,)), self._bits(instr.args))
         if block in ranges:

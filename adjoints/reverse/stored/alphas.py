@@ -37,12 +37,9 @@ from zygote_py.ir import (
     Operand,
     Phi,
     Type,
-    Undef,
     Value,
     is_zero,
     ops,
-    reach,
-    zero,
 )
 from zygote_py.ir.lazy_dataclass import dataclass
 
@@ -246,7 +243,6 @@ class Alphas:
         record = Instr(ops.record, sizes, kind, f"{value.hint or 't'}_record")
         preheader.instrs.append(record)
         self._sweeps.home[record] = preheader
-        _define(value)
         store = Instr(ops.setitem, (record, value, *(trip.index() for trip in trips)), types.none)
         home = self._sweeps.home[value]
         if self._sweeps.nest.innermost(home) is not node.loop:  # the result of an inner loop: where that ends
@@ -294,8 +290,6 @@ class Alphas:
         """Make one list of records: of tuples of the recorded values, or of the single one."""
         trip = self._sweeps.trips[loop]
         values = tuple(self._sweeps.read_at_latch(node.value, loop) for node in nodes)
-        for value in values:
-            _define(value)
         record, hint = values[0], nodes[0].value.hint or "t"
         kind = nodes[0].value.type
         if len(nodes) > 1:
@@ -309,15 +303,6 @@ class Alphas:
         trip.latch.instrs.append(Instr(ops.push, (stack, record), types.none))
         popped = self._prelude(block, ops.pop, (self._sweeps.read_slot(stack, block),), kind, hint)
         self._popped.update(dict.fromkeys(nodes, (nodes, popped)))
-
-
-def _define(value: Operand) -> None:
-    """Set a recorded number to zero where it is undefined: the record includes it in any case."""
-    for phi in reach([value], lambda each: each.args if isinstance(each, Phi) else ()):
-        if isinstance(phi, Phi) and isinstance(phi.type, types.Number | types.Boolean):
-            for pred, operand in phi.incoming.items():
-                if isinstance(operand, Undef):
-                    phi.incoming[pred] = zero(phi.type)
 
 
 def _around(loop: Loop | None) -> list[Loop]:
