@@ -101,7 +101,7 @@ def push_in_lanes(
     primal.params += [each for each in tangents if isinstance(each, Param)]
     name_apart(primal.params)
     check_after("push in lanes", primal)
-    return Pushed(primal, tuple(tangents))
+    return Pushed(primal, tuple(tangents), domain.has_poles)
 
 
 class LaneTangents(Tangents):

@@ -31,11 +31,13 @@ class Pushed:
     """A pushforward; its parameters `tangents` follow those of the primal, for each of `wrt` one per direction.
 
     A tangent that was `known` is a constant instead of a parameter. The function returns the primal's
-    result, followed by the tangents of the result, one per direction.
+    result, followed by the tangents of the result, one per direction. `has_poles` says whether a derivative in it may
+    be infinite where the value is finite, as that of a root: there the modes differ in what they take 0 for.
     """
 
     function: Function
     tangents: tuple[Operand, ...]
+    has_poles: bool
 
 
 class Pushforwards:
@@ -43,7 +45,8 @@ class Pushforwards:
 
     def __init__(self, routines: Collection[Routine], width: int, transposed: Transposed) -> None:
         """Collect routines whose functions are in canonical form; `width` is the number of directions."""
-        self._companions = Companions(routines, Tangents(width, transposed))
+        self._tangents = Tangents(width, transposed)
+        self._companions = Companions(routines, self._tangents)
 
     def push(
         self,
@@ -65,4 +68,4 @@ class Pushforwards:
             Builder(block).return_packed([value, *walk.results(block, value)])
         name_apart(primal.params)
         check_after("push", primal)
-        return Pushed(primal, tangents)
+        return Pushed(primal, tangents, self._tangents.has_poles)

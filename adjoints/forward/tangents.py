@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Mapping
 
@@ -39,6 +40,8 @@ from zygote_py.ir import (
     zero,
 )
 
+_LOGARITHMS = (math.log, math.log2, math.log10, math.log1p, np.log, np.log2, np.log10, np.log1p)
+
 
 def tangent_type(kind: Type) -> Type:
     """Return the type of a tangent: the writable variant of the type of the value."""
@@ -53,6 +56,7 @@ class Tangents(Domain):
 
     name = "push"
     suffix = "pushforward"
+    has_poles = False  # whether a derivative has been guarded that may be infinite where the value is finite
 
     def __init__(self, width: int, transposed: Transposed) -> None:
         self.width = width
@@ -138,7 +142,7 @@ class Tangents(Domain):
                 if isinstance(tangent, Const) and tangent.value == 0.0:
                     continue
                 term = push_forward(rule, index, instr, tangent, make)
-                term = self._guarded(walk, term, tangent, rule.adjoints[index])
+                term = self._guarded(walk, term, tangent, rule.adjoints[index], instr.op)
                 total = term if total is None else make(operator.add, (total, term), instr.type)
         if isinstance(total, Instr) and not total.hint:
             total.hint = walk.hint(instr)
@@ -148,15 +152,17 @@ class Tangents(Domain):
         """Return what makes an instruction of a rule: for an operation, its operands, and the type of a number."""
         return walk.make
 
-    def _guarded(self, walk: Walk, term: Operand, tangent: Operand, rule: str | None) -> Operand:
+    def _guarded(self, walk: Walk, term: Operand, tangent: Operand, rule: str | None, op: ops.Op) -> Operand:
         """Return a term with a guard for a zero tangent, where the derivative may be infinite."""
         assert rule is not None
         if isinstance(term, Const) or isinstance(tangent, Const) or vanishes(rule) or not is_singular(rule):
             return term
+        self.has_poles |= op not in _LOGARITHMS and ops.of(op).family is not ops.Family.TRUE_DIVISION
         return walk.make(ops.guarded, (term, tangent), term.type)
 
     def _of_guarded(self, walk: Walk, instr: Instr, number: int) -> Operand:
         """Return the tangent of a guarded product: 0 where its factors and their tangents are all 0."""
+        self.has_poles = True
         product, *factors = instr.args
         tangent = walk.of(product, number)
         changes = [each for each in (walk.of(factor, number) for factor in factors) if isinstance(each, Value)]

@@ -21,10 +21,8 @@ def nothing(type: Type, hint: str, block: Block) -> Operand:
         return zero(type)
     made: list[Instr] = []
     match type:
-        case types.List(dtype=element):  # pushed and popped, so that Numba infers the type of the list
+        case types.List():
             made.append(Instr(ops.stack, (), type, f"no_{hint or 'list'}"))
-            made.append(Instr(ops.push, (made[0], nothing(element, "", block)), types.none))
-            made.append(Instr(ops.pop, (made[0],), element))
         case types.DictType():
             key = zero_key(type.key_type)
             assert key is not None  # the dict could not have been made

@@ -159,6 +159,52 @@ def test_infinite_derivatives_are_not_hidden():
     assert gradient(rooted, wrt="x", mode="forward")(0.0, 3) == 0.0  # as that of `jvp`
 
 
+def quotients(x, n):
+    s = 0.5
+    for k in range(n):
+        s = s / (1.0 + x * x) + math.log(x + s) + k / x
+    return s
+
+
+def long_loop(lines):
+    """A loop of an unknown number of rounds, long enough for the calls of this function to stay calls."""
+    body = ["        s = 0.9 * s * math.tanh(y) / (1.0 + s * s) - 0.1 * math.sin(s) * y"] * lines
+    scope = {"math": math}
+    exec("\n".join(["def settled(x, y):", "    s = x", "    while abs(s) > 0.1:", *body, "    return s * x"]), scope)
+    return scope["settled"]
+
+
+settled = numba.njit(long_loop(30))
+
+
+def calls_often(x, y):
+    return settled(x, y) * settled(y, x) + settled(x * y, x) - settled(y, y) * settled(x + y, 0.7)
+
+
+@numba.njit
+def by_itself(x, n):
+    return 1.0 if n == 0 else x * by_itself(x, n - 1)
+
+
+def test_derivatives_that_are_infinite_only_where_the_value_is():
+    expected = gradient(quotients, wrt="x", mode="reverse")(1.5, 4)
+    assert not keeps(quotients, 1.5, 4)
+    assert math.isclose(gradient(quotients, wrt="x")(1.5, 4), expected, rel_tol=1e-12)
+    assert keeps(rooted, 1.5, 4)  # infinite at 0, where the function is 0
+
+
+@pytest.mark.compiled
+def test_functions_that_are_called():
+    assert "settled_pushforward" in gradient(calls_often).source(0.9, 1.2)
+    h = 1e-6
+    found = gradient(calls_often, wrt=(0, 1))(0.9, 1.2)
+    for number, step in enumerate(np.eye(2) * h):
+        above, below = calls_often(*(np.array([0.9, 1.2]) + step)), calls_often(*(np.array([0.9, 1.2]) - step))
+        assert math.isclose(found[number], (above - below) / (2 * h), rel_tol=1e-8)
+    assert keeps(by_itself, 1.5, 3)  # a recursion, whose depth reverse mode limits
+    assert gradient(by_itself, wrt="x")(1.5, 3) == 3 * 1.5**2
+
+
 def test_the_choice():
     assert not keeps(power, 1.5, 3)
     assert not keeps(predator, 1.0, 1.0, 1.0, 1.0, 3)

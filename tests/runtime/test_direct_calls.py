@@ -8,6 +8,7 @@ import threading
 import traceback
 import weakref
 from contextlib import suppress
+from types import ModuleType
 
 import numba
 import numpy as np
@@ -107,7 +108,7 @@ def test_a_function_that_is_changed_in_place():
     assert "__call__" not in frames_of(lambda: df(2.0))
 
 
-factor = 2.0
+factor, power = 2.0, 2
 
 
 def scaled(x):
@@ -119,6 +120,101 @@ def test_captured_values_are_looked_at(monkeypatch):
     assert df(1.0) == 4.0
     monkeypatch.setitem(globals(), "factor", 3.0)
     assert df(1.0) == 6.0
+
+
+def bent(x, scale=1.0, *, shift=1):
+    return scale * x**power + shift * x
+
+
+def of_bent(x):
+    return 2.0 * bent(x)
+
+
+def is_direct(df, *args):
+    return "__call__" not in frames_of(lambda: df(*args))
+
+
+def check_after_a_change(df, expected):
+    """Check the derivative at 1 at once, and when calls are direct again."""
+    assert [df(1.0) for _ in range(4)] == [expected] * 4
+    assert is_direct(df, 1.0)
+
+
+def test_variables_in_sight_are_compared(monkeypatch):
+    df = called_often(of_bent)
+    check_after_a_change(df, 6.0)
+    monkeypatch.setitem(globals(), "power", 3)
+    check_after_a_change(df, 8.0)
+    monkeypatch.setattr(bent, "__defaults__", (2.0,))
+    check_after_a_change(df, 14.0)
+    monkeypatch.setattr(bent, "__kwdefaults__", {"shift": 5})
+    check_after_a_change(df, 22.0)
+    monkeypatch.setitem(bent.__kwdefaults__, "shift", 6)
+    check_after_a_change(df, 24.0)
+    monkeypatch.setattr(bent, "__code__", (lambda x, scale=1.0, *, shift=1: scale * shift * x).__code__)
+    check_after_a_change(df, 24.0)
+    monkeypatch.setitem(globals(), "bent", lambda x: 4.0 * x)
+    check_after_a_change(df, 8.0)
+    monkeypatch.setitem(globals(), "bent", numba.njit(lambda x: 5.0 * x * x))
+    check_after_a_change(df, 20.0)
+    monkeypatch.delitem(globals(), "bent")
+    with pytest.raises(Exception, match="bent"):
+        df(1.0)
+    monkeypatch.undo()
+    check_after_a_change(df, 6.0)
+
+
+def test_variables_of_enclosing_functions_and_modules_are_compared(monkeypatch):
+    count, tools = 2, ModuleType("tools")
+    tools.twice = lambda x: 2.0 * x
+    namespace = {"tools": tools}
+    exec("def of_module(x): return tools.twice(x * x)", namespace)
+    of_module = namespace["of_module"]
+
+    def counted(x):
+        return x**count * of_module(x)
+
+    def change(number):
+        nonlocal count
+        count = number
+
+    df = called_often(counted)
+    check_after_a_change(df, 8.0)
+    change(3)
+    check_after_a_change(df, 10.0)
+    tools.twice = lambda x: 3.0 * x
+    check_after_a_change(df, 15.0)
+    namespace["tools"] = ModuleType("others")
+    namespace["tools"].twice = lambda x: x
+    check_after_a_change(df, 5.0)
+
+
+def test_variables_that_are_computed_are_read_by_the_method():
+    class Settings:
+        def __init__(self):
+            self.count = 2
+
+    settings = Settings()
+
+    def f(x):
+        return x**settings.count
+
+    df = called_often(f)
+    assert not is_direct(df, 1.0)
+    assert df(1.0) == 2.0
+    settings.count = 3
+    assert df(1.0) == 3.0
+
+
+def test_values_in_sight_stay_alive():
+    namespace = {}
+    exec("def inner(x): return x * x\ndef f(x): return inner(x) + x", namespace)
+    df = called_often(namespace["f"])
+    assert is_direct(df, 1.0)
+    for _ in range(100):
+        exec("def inner(x): return 3.0 * x * x", namespace)
+        gc.collect()
+    check_after_a_change(df, 7.0)
 
 
 def test_nothing_is_leaked():

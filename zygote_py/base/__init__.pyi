@@ -13,6 +13,7 @@ from .captures import (
     is_observed as is_observed,
     member_of_class as member_of_class,
     parts_of_function as parts_of_function,
+    variable_of as variable_of,
     varies as varies,
 )
 from .checkpoints import Checkpointed as Checkpointed, checkpoint as checkpoint, checkpointed as checkpointed

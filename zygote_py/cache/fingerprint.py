@@ -145,6 +145,7 @@ class Fingerprint:
     def _variable(self, place: object, name: str, held: object, attributes: tuple[str, ...]) -> None:
         """Add a captured variable of a namespace or a cell."""
         if isinstance(held, ModuleType):
+            self.captured[self._numbers[id(place)], name] = held, True
             self._module(held, attributes)
             return
         by_value = not varies(held, self._tuple_floats_are_inputs)  # if it turns out otherwise, nothing is stored

@@ -17,7 +17,7 @@ from collections.abc import Collection, Sequence
 
 from numba import types
 
-from zygote_py.adjoints import NotInLanes, Pushforwards, Transposed, push_in_lanes, refuse
+from zygote_py.adjoints import NotInLanes, Pushed, Pushforwards, Transposed, push_in_lanes, refuse
 from zygote_py.adjoints.analysis import Activity, carries_adjoint, find_active, has_shadow
 from zygote_py.compiler.jvp import one
 from zygote_py.compiler.prepare import lowered_helper
@@ -29,14 +29,17 @@ from zygote_py.ir import (
     Builder,
     Const,
     Function,
+    Instr,
     Memory,
     Operand,
     Param,
     Routine,
     at_exit,
     clone,
+    cycles,
     make_canonical,
     ops,
+    routines_of,
     zero,
 )
 
@@ -49,11 +52,16 @@ def may_go_forward(request: Request, lowered: LoweredFunction, wrt: Sequence[int
     """Return whether forward mode is possible, and not more expensive than a reverse mode that records values."""
     function = lowered.function
     count = len(_numbers(function, wrt))
-    if not 0 < count <= MOST_IN_LANES or lowered.routines or _obstacle(request, lowered, wrt) is not None:
+    if not 0 < count <= MOST_IN_LANES or _obstacle(request, lowered, wrt) is not None:
         return False
-    if any(instr.op is ops.checkpointed for instr in function.instrs()):  # the user's own choice
+    if any(instr.op is ops.checkpointed for instr in _all_instrs(function)):  # the user's own choice
         return False
-    return count <= _MOST_WITH_ARRAYS or not any(has_shadow(value.type) for value in activity_of(lowered, wrt).values)
+    if any(cycles(routines_of(function)).values()):  # reverse mode limits the depth of a recursion
+        return False
+    called = (value for routine in routines_of(function) for value in routine.function.values())
+    return count <= _MOST_WITH_ARRAYS or not any(
+        has_shadow(value.type) for value in (*activity_of(lowered, wrt).values, *called)
+    )
 
 
 def cheaper_gradient(
@@ -61,8 +69,8 @@ def cheaper_gradient(
 ) -> Function | None:
     """Return the function of the gradient in forward mode; None if the joint function, in reverse mode, is cheaper.
 
-    None also for a derivative that may be infinite. There the modes differ: forward mode takes 0 for what a zero
-    tangent is multiplied with.
+    None also for a derivative that may be infinite where the value is finite, as that of a root. There the modes
+    differ: forward mode takes 0 for what a zero tangent is multiplied with, reverse mode for what a zero factor is.
     """
     count = len(_numbers(lowered.function, wrt))
     if not _records_values(joint, count):
@@ -70,10 +78,8 @@ def cheaper_gradient(
     pushed = _pushed_in_lanes(request, lowered, wrt) if in_lanes else None
     if pushed is None and count > MOST:
         return None
-    function, numbers = pushed or _pushed(lowered, wrt)
-    if any(instr.op is ops.guarded for instr in function.instrs()):
-        return None
-    return _returning_gradient(request, function, numbers, wrt)
+    pushed = pushed or _pushed(lowered, wrt)
+    return None if pushed.has_poles else _returning_gradient(request, pushed, wrt)
 
 
 def forward_gradient(request: Request, lowered: LoweredFunction, wrt: Sequence[int], in_lanes: bool) -> Function:
@@ -89,7 +95,7 @@ def forward_gradient(request: Request, lowered: LoweredFunction, wrt: Sequence[i
             "use mode='auto', or `jacobian(f, mode='forward')`, which takes arrays",
         )
     pushed = _pushed_in_lanes(request, lowered, wrt) if in_lanes else None
-    return _returning_gradient(request, *(pushed or _pushed(lowered, wrt)), wrt)
+    return _returning_gradient(request, pushed or _pushed(lowered, wrt), wrt)
 
 
 def _records_values(joint: Function, count: int) -> bool:
@@ -101,12 +107,20 @@ def _records_values(joint: Function, count: int) -> bool:
     return any(
         instr.op is ops.stack
         or (instr.op is ops.record and (count == 1 or not all(isinstance(each, Const) for each in instr.args)))
-        for instr in joint.instrs()
+        for instr in _all_instrs(joint)
     )
 
 
-def _returning_gradient(request: Request, function: Function, numbers: list[Param], wrt: Sequence[int]) -> Function:
+def _all_instrs(function: Function) -> list[Instr]:
+    """Return the instructions of a function and of the routines that it calls."""
+    functions = (function, *(routine.function for routine in routines_of(function)))
+    return [instr for each in functions for instr in each.instrs()]
+
+
+def _returning_gradient(request: Request, pushed: Pushed, wrt: Sequence[int]) -> Function:
     """Let a pushforward in the directions of its numbers return the gradient."""
+    function = pushed.function
+    numbers = [function.params[number] for number in _numbers(function, wrt)]
     b, end = at_exit(function)
     (packed,) = end.args
     value, *tangents = b.unpack_all(packed, 1 + len(numbers))
@@ -118,26 +132,22 @@ def _returning_gradient(request: Request, function: Function, numbers: list[Para
     return function
 
 
-def _pushed(lowered: LoweredFunction, wrt: Sequence[int]) -> tuple[Function, list[Param]]:
-    """Return the pushforward in the directions of all numbers, and these."""
+def _pushed(lowered: LoweredFunction, wrt: Sequence[int]) -> Pushed:
+    """Return the pushforward in the directions of all numbers."""
     function, numbers, known = _copied(lowered, wrt)
     made = Pushforwards(lowered.routines, len(numbers), Transposed(lowered_helper, make_canonical))
-    made.push(function, numbers, known=known)
-    return function, numbers
+    return made.push(function, numbers, known=known)
 
 
-def _pushed_in_lanes(
-    request: Request, lowered: LoweredFunction, wrt: Sequence[int]
-) -> tuple[Function, list[Param]] | None:
+def _pushed_in_lanes(request: Request, lowered: LoweredFunction, wrt: Sequence[int]) -> Pushed | None:
     """Return the same with the tangents in all directions as one value; None if there is one, or it is not possible."""
     function, numbers, known = _copied(lowered, wrt)
     if len(numbers) < 2 or request.options.get("parallel"):  # see `zygote_py.compiler.jvp`
         return None
     try:
-        push_in_lanes(lowered.routines, function, numbers, len(numbers), known)
+        return push_in_lanes(lowered.routines, function, numbers, len(numbers), known)
     except NotInLanes:
         return None
-    return function, numbers
 
 
 def _copied(
@@ -178,7 +188,7 @@ def _obstacle(request: Request, lowered: LoweredFunction, wrt: Collection[int]) 
         return "with `closure=True` or `has_aux=True` is not supported"
     if any(carries_adjoint(param.type) and not isinstance(param.type, types.Float) for param in asked):
         return "of arrays, or structures, is not supported"
-    if any(isinstance(each.op, Routine) and each.op.is_custom for each in function.instrs()):
+    if any(isinstance(each.op, Routine) and each.op.is_custom for each in _all_instrs(function)):
         return "with a custom rule is not supported"
     memory = Memory(function)
     if any(memory.writers_to(param) for param in function.params if isinstance(param.type, types.Array)):

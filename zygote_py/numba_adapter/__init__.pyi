@@ -27,7 +27,12 @@ from .embedding.custom_calls import (
     spread as spread,
 )
 from .embedding.transforms import DerivedCall as DerivedCall, derive_with as derive_with
-from .linking.call_slot import DirectCalls as DirectCalls, make_direct as make_direct
+from .linking.call_slot import (
+    DirectCalls as DirectCalls,
+    Sights as Sights,
+    make_direct as make_direct,
+    sights as sights,
+)
 from .linking.helper_store import Helpers as Helpers, keep_helpers as keep_helpers
 from .reading.custom_rules import ChoiceType as ChoiceType
 from .reading.kernels import (

@@ -27,7 +27,7 @@ from numba import types
 
 from zygote_py import compiler, numba_adapter
 from zygote_py.adjoints import DifferentiationError, refuse
-from zygote_py.base import PARTS, Capture, Names, are_unchanged, call_text, load_extensions, stub, watch
+from zygote_py.base import PARTS, Capture, Names, are_unchanged, call_text, load_extensions, stub, variable_of, watch
 from zygote_py.cache import Kernel, MachineCode, find, guard_callers
 from zygote_py.compiler import Form, Request, check_fit, expanded, misfit, named_in_module, star_of, starred_dispatcher
 from zygote_py.ir import Type
@@ -130,7 +130,7 @@ class DerivativeFunction(Inspected, numba_adapter.DirectCalls, Generic[P, R]):
             count = len(self._request.signature.parameters)
             self._quick = self._finished(passing(now, count) if now.hidden else now.dispatcher, count, now)
         self.directly(None, None, None)
-        self._may_be_direct = self._quick is not None and not self._readers
+        self._may_be_direct = self._quick is not None
 
     def _finished(self, function: Callable[..., Any], count: int, now: Generation) -> Callable[..., Any]:
         """Return the function that calls from Python run, given the compiled function of `count` arguments."""
@@ -176,9 +176,17 @@ class DerivativeFunction(Inspected, numba_adapter.DirectCalls, Generic[P, R]):
         root, code = self._root, self._code
         if self._quick is quick and _is_made_direct():
             self._may_be_direct = False
-            self.directly(quick, root, code)
+            seen = self._seen_variables()
+            if seen is not None:
+                self.directly(quick, root, code, seen)
             if self._quick is not quick:
                 self.directly(None, None, None)
+
+    def _seen_variables(self) -> numba_adapter.Sights | None:
+        """Return what must be unchanged; None if there are readers that do more than look for a variable."""
+        places = [variable_of(read) for read in self._readers]
+        seen = [(*place, value) for place, value in zip(places, self._values, strict=True) if place is not None]
+        return numba_adapter.sights(seen) if len(seen) == len(places) else None
 
     def _is_to_be_called_otherwise(self, args: tuple[Any, ...], error: Exception) -> bool:
         """Return whether an error of the quick way does not count; raise another one if the arguments are its cause."""

@@ -20,7 +20,6 @@ from zygote_py.numba_adapter.base.internals import (
     register_pass,
     signature,
 )
-from zygote_py.numba_adapter.emitted.array_addition import AddArrays
 from zygote_py.numba_adapter.emitted.conditional_expressions import JoinBranches
 from zygote_py.numba_adapter.emitted.entries import EmittedLowering
 from zygote_py.numba_adapter.emitted.lean_passes import LEAN
@@ -29,6 +28,7 @@ from zygote_py.numba_adapter.emitted.lowering.native_calls import native_call
 from zygote_py.numba_adapter.emitted.never_negative import NeverNegative
 from zygote_py.numba_adapter.emitted.recurrences import PredictGuards
 from zygote_py.numba_adapter.emitted.shared_values import ShareValues
+from zygote_py.numba_adapter.emitted.typed_rewrites import AddArrays, EmptyLists
 from zygote_py.numba_adapter.types import LowerParforsWithClasses
 
 
@@ -116,6 +116,7 @@ def with_ours(given: Any) -> PassManager:
             made.add_pass(PredictGuards, "guards of recurrences to branches")
         if step is NopythonTypeInference:
             made.add_pass(AddArrays, "additions to arrays to calls")
+            made.add_pass(EmptyLists, "lists of a type without the item that tells it")
         if step is IRProcessing:
             made.add_pass(JoinBranches, "conditional expressions to selects")
     made.finalize()

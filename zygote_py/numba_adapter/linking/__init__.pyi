@@ -5,7 +5,7 @@ from .by_address import (
     is_by_address as is_by_address,
     type_by_address as type_by_address,
 )
-from .call_slot import DirectCalls as DirectCalls, make_direct as make_direct
+from .call_slot import DirectCalls as DirectCalls, Sights as Sights, make_direct as make_direct, sights as sights
 from .function_content import code_text as code_text
 from .function_numbers import (
     EMITTED as EMITTED,

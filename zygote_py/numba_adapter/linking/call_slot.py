@@ -5,12 +5,14 @@
         def failed(self, args, error): ...              # what to return, or raise, when the function has raised
 
     make_direct(Derivative)
-    made.directly(dispatcher, python_function, code)    # from now on, as long as the function has this code
+    seen = sights([(namespace, "g", g)])                # None if machine code cannot look at one of these
+    made.directly(dispatcher, python_function, code, seen)      # as long as it has this code, and all is as seen
     made.directly(None, None, None)
 
 A method `__call__` costs more than Numba takes for a whole call: the lookup, a frame, a dict for keywords. Here the
 type gets a function in machine code in its place, which is called with the arguments as they are. It calls the method
-wherever it does not know what to do: with keywords, and if the Python function was changed in place.
+wherever it does not know what to do: with keywords, and if the Python function was changed in place, or a variable of
+those in sight: a global one or one of an enclosing function, or a part of a function.
 
 Where the type is not as CPython has laid it out since 3.8, the method stays.
 """
@@ -18,9 +20,11 @@ Where the type is not as CPython has laid it out since 3.8, the method stays.
 from __future__ import annotations
 
 import ctypes
+import struct
 import sys
-from types import CodeType, FunctionType
-from typing import Any
+from collections.abc import Iterable
+from types import CellType, CodeType, FunctionType, ModuleType
+from typing import Any, NamedTuple
 
 from llvmlite import binding as llvm
 
@@ -29,18 +33,64 @@ _CALL = 16 * _WORD  # where a type has `tp_call`, after its name, sizes and the 
 _FIRST = 2 * _WORD  # where an object has its first slot, after its count of references and its type
 
 
+class Sights(NamedTuple):
+    """Variables with their values, as machine code compares them, and the objects that must live as long as these."""
+
+    words: bytes  # for each four: what to read, of what, by which name, and the address of the value; then a zero
+    kept: tuple[object, ...] = ()
+
+
+_ITEM, _CONTENTS, _CODE_OF, _DEFAULTS, _KEYWORD_DEFAULTS = range(1, 6)
+_PARTS = {"__code__": _CODE_OF, "__defaults__": _DEFAULTS, "__kwdefaults__": _KEYWORD_DEFAULTS}
+_NOTHING = Sights(bytes(_WORD))
+
+
+def sights(variables: Iterable[tuple[Any, str, object]]) -> Sights | None:
+    """Return what to compare for variables, each by its place, its name in there, and its value.
+
+    Places are namespaces, cells, modules and functions. None if there is another one.
+    """
+    words, kept = [], []
+    for place, name, value in variables:
+        kind, place = _kind_and_place(place, name)
+        if kind is None:
+            return None
+        is_unset = value is None and kind in (_DEFAULTS, _KEYWORD_DEFAULTS)
+        words += [kind, id(place), id(name), 0 if is_unset else id(value)]
+        kept += [place, name, value]
+    return Sights(struct.pack(f"{len(words) + 1}P", *words, 0), tuple(kept))
+
+
+def _kind_and_place(place: Any, name: str) -> tuple[int | None, Any]:
+    if type(place) is CellType:
+        return _CONTENTS, place
+    if type(place) is FunctionType and name in _PARTS:
+        return _PARTS[name], place
+    if type(place) is FunctionType:
+        place = place.__kwdefaults__
+    elif type(place) is ModuleType:
+        place = vars(place)
+    return _ITEM if type(place) is dict and type(name) is str and name in place else None, place
+
+
 class DirectCalls:
     """A base class, of the slots that machine code reads. See above."""
 
-    __slots__ = ("_called", "_function", "_seen")
+    __slots__ = ("_called", "_function", "_seen", "_sights", "_sights_kept")
     _called: Any
     _function: Any
     _seen: CodeType | None
+    _sights: bytes
+    _sights_kept: tuple[object, ...]
 
-    def directly(self, called: Any, function: Any, code: CodeType | None) -> None:
-        """Let calls go to `called` as long as a Python function has this code; or to the method again, if None."""
+    def directly(self, called: Any, function: Any, code: CodeType | None, seen: Sights = _NOTHING) -> None:
+        """Let calls go to `called` as long as a Python function has this code, and variables the values that were seen.
+
+        They go to the method again if it is None.
+        """
         self._called = None
         self._function, self._seen = function, code
+        self._sights, self._sights_kept = seen
         self._called = called if type(function) is FunctionType else None
 
 
@@ -75,10 +125,13 @@ def _is_known_layout(kind: type[DirectCalls]) -> bool:
         pass
 
     sample = kind.__new__(kind)
-    marks = sample._called, sample._function, sample._seen = object(), object(), None
+    marks = sample._called, sample._function, sample._seen, sample._sights = object(), object(), None, b"mark"
     slots = [_read(id(sample) + _FIRST + _WORD * number) for number in range(len(marks))]
     of_type = [_read(id(each) + _CALL) for each in (kind, Called, NotCalled)]
-    return slots == [id(each) for each in marks] and of_type[0] == of_type[1] != 0 and of_type[2] == 0
+    if slots != [id(each) for each in marks] or not of_type[0] == of_type[1] != of_type[2] == 0:
+        return False
+    cell = CellType(marks[0])
+    return _read(id(cell) + _FIRST) == slots[0]
 
 
 # Arguments are borrowed, the result is a new reference. The function may be replaced during the call, which holds it.
@@ -99,7 +152,56 @@ look:
     %seen = load ptr, ptr %place_of_seen
     %code = call ptr inttoptr (i64 {PyFunction_GetCode} to ptr)(ptr %function)
     %is_changed = icmp ne ptr %code, %seen
-    br i1 %is_changed, label %otherwise, label %directly
+    br i1 %is_changed, label %otherwise, label %compare
+compare:
+    %place_of_sights = getelementptr ptr, ptr %self, i64 5
+    %sights = load ptr, ptr %place_of_sights
+    %first = call ptr inttoptr (i64 {PyBytes_AsString} to ptr)(ptr %sights)
+    br label %next
+next:
+    %sight = phi ptr [%first, %compare], [%following, %same]
+    %kind_of_sight = load {word}, ptr %sight, align 1
+    %place_of_place = getelementptr ptr, ptr %sight, i64 1
+    %place_of_name = getelementptr ptr, ptr %sight, i64 2
+    switch {word} %kind_of_sight, label %otherwise [
+        {word} 0, label %directly
+        {word} {_ITEM}, label %item
+        {word} {_CONTENTS}, label %contents
+        {word} {_CODE_OF}, label %code_of
+        {word} {_DEFAULTS}, label %defaults
+        {word} {_KEYWORD_DEFAULTS}, label %keyword_defaults]
+item:
+    %namespace = load ptr, ptr %place_of_place, align 1
+    %name = load ptr, ptr %place_of_name, align 1
+    %value_of_item = call ptr inttoptr (i64 {PyDict_GetItem} to ptr)(ptr %namespace, ptr %name)
+    br label %found
+contents:
+    %cell = load ptr, ptr %place_of_place, align 1
+    %place_of_contents = getelementptr ptr, ptr %cell, i64 2
+    %value_of_cell = load ptr, ptr %place_of_contents
+    br label %found
+code_of:
+    %with_code = load ptr, ptr %place_of_place, align 1
+    %value_of_code = call ptr inttoptr (i64 {PyFunction_GetCode} to ptr)(ptr %with_code)
+    br label %found
+defaults:
+    %with_defaults = load ptr, ptr %place_of_place, align 1
+    %value_of_defaults = call ptr inttoptr (i64 {PyFunction_GetDefaults} to ptr)(ptr %with_defaults)
+    br label %found
+keyword_defaults:
+    %with_keywords = load ptr, ptr %place_of_place, align 1
+    %value_of_keywords = call ptr inttoptr (i64 {PyFunction_GetKwDefaults} to ptr)(ptr %with_keywords)
+    br label %found
+found:
+    %value = phi ptr [%value_of_item, %item], [%value_of_cell, %contents], [%value_of_code, %code_of],
+        [%value_of_defaults, %defaults], [%value_of_keywords, %keyword_defaults]
+    %place_of_value = getelementptr ptr, ptr %sight, i64 3
+    %expected = load ptr, ptr %place_of_value, align 1
+    %is_same = icmp eq ptr %value, %expected
+    br i1 %is_same, label %same, label %otherwise
+same:
+    %following = getelementptr ptr, ptr %sight, i64 4
+    br label %next
 directly:
     call void inttoptr (i64 {Py_IncRef} to ptr)(ptr %called)
     %result = call ptr inttoptr (i64 {PyObject_Call} to ptr)(ptr %called, ptr %args, ptr null)
@@ -135,10 +237,14 @@ otherwise:
 }}
 """
 _NAMES = (
+    "PyBytes_AsString",
+    "PyDict_GetItem",
     "PyErr_Fetch",
     "PyErr_NormalizeException",
     "PyException_SetTraceback",
     "PyFunction_GetCode",
+    "PyFunction_GetDefaults",
+    "PyFunction_GetKwDefaults",
     "PyObject_Call",
     "PyObject_CallMethodObjArgs",
     "Py_DecRef",
@@ -150,7 +256,9 @@ _FAILED = sys.intern("failed")
 def _engine(method: int) -> Any:
     """Return the owner of machine code for a type whose `tp_call` is at an address."""
     addresses = {name: _address(getattr(ctypes.pythonapi, name)) for name in _NAMES}
-    text = _CODE.format(none=id(None), method=method, failed=id(_FAILED), **addresses)
+    kinds = {name: globals()[name] for name in ("_ITEM", "_CONTENTS", "_CODE_OF", "_DEFAULTS", "_KEYWORD_DEFAULTS")}
+    known = {"none": id(None), "method": method, "failed": id(_FAILED), "word": f"i{8 * _WORD}"}
+    text = _CODE.format(**known, **kinds, **addresses)
     target = llvm.Target.from_default_triple().create_target_machine(jit=True)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), target)
     engine.finalize_object()

@@ -1,21 +1,30 @@
-"""`x += y` of arrays is a call: Numba would write a loop with the broadcasting of all shapes at each such statement.
+"""Statements that become others once their types are known: additions to arrays, and lists that are made empty.
+
+`x += y` of arrays is a call, where Numba would write a loop with the broadcasting of all shapes:
 
     $1 = inplace_binop(x, y)        ->      $0 = call add_to_rows(x, y); $1 = x
 
 The loops here are compiled once for each combination of types, and kept on disk. The sums are the same.
+
+An empty list has the type of an item in the text, `[(0.0, np.empty(0))][:0]`, and is made without that item:
+
+    $3 = build_list([$2]); $4 = static_getitem($3, :0)      ->      $4 = build_list([])
 """
 
 from __future__ import annotations
 
 import functools
 import operator
+from collections import Counter
 from typing import Any
 
 import numba
+import numpy as np
 from numba import types
 
 from zygote_py.numba_adapter.base import IRPass
 from zygote_py.numba_adapter.base.internals import ir
+from zygote_py.numba_adapter.base.ir_walks import used_by
 from zygote_py.numba_adapter.linking import link_only
 
 
@@ -89,6 +98,63 @@ class AddArrays(IRPass):
             ir.Assign(call, nothing, loc),
             ir.Assign(value.lhs, statement.target, loc),
         ]
+
+
+class EmptyLists(IRPass):
+    """The pass, over typed IR in which each variable is assigned once."""
+
+    def change(self, state: Any) -> bool:
+        """Change the IR of `state` in place."""
+        blocks = state.func_ir.blocks.values()
+        made = {each.target.name: each.value for block in blocks for each in block.find_insts(ir.Assign)}
+        emptied = [
+            each
+            for block in blocks
+            for each in block.find_insts(ir.Assign)
+            if _is_nothing_of(each.value, made) and type(state.typemap[each.target.name]) is types.List
+        ]
+        if not emptied:
+            return False
+        used = Counter(var.name for block in blocks for each in block.body for var in used_by(each))
+        unused = []
+        for statement in emptied:
+            unused += _dropped(statement, used)
+            statement.value = ir.Expr.build_list([], statement.loc)
+        dead: set[str] = set()
+        while unused:
+            name = unused.pop()
+            value = made.get(name)
+            if value is not None and _has_no_effect(value, state.typemap):
+                dead.add(name)
+                unused += _dropped(ir.Assign(value, ir.Var(None, name, value.loc), value.loc), used)
+        for block in blocks:
+            block.body = [each for each in block.body if not (isinstance(each, ir.Assign) and each.target.name in dead)]
+        return True
+
+
+def _is_nothing_of(value: Any, made: dict[str, Any]) -> bool:
+    """Return whether a value is `[item][:0]`."""
+    if not (isinstance(value, ir.Expr) and value.op == "static_getitem" and value.index == slice(None, 0)):
+        return False
+    whole = made.get(value.value.name)
+    return isinstance(whole, ir.Expr) and whole.op == "build_list"
+
+
+def _dropped(statement: Any, used: Counter[str]) -> list[str]:
+    """Count one use less of each variable that a statement uses. Return those that are no longer used."""
+    names = [var.name for var in used_by(statement) if var is not None]
+    used.subtract(names)
+    return [name for name in dict.fromkeys(names) if not used[name]]
+
+
+def _has_no_effect(value: Any, typemap: Any) -> bool:
+    if isinstance(value, ir.Var | ir.Const | ir.Global | ir.FreeVar):
+        return True
+    if not isinstance(value, ir.Expr):
+        return False
+    if value.op == "call":
+        return getattr(typemap[value.func.name], "typing_key", None) is np.empty
+    return value.op in ("build_list", "build_tuple", "static_getitem", "getattr")
 
 
 # None is inherited from the first caller: other callers may have others.
