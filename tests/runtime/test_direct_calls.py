@@ -122,6 +122,47 @@ def test_captured_values_are_looked_at(monkeypatch):
     assert df(1.0) == 6.0
 
 
+def test_captured_values_are_passed(monkeypatch):
+    df = called_often(scaled)
+    assert is_direct(df, 1.0)
+    for number in range(40):  # after some changes, calls go through the method
+        monkeypatch.setitem(globals(), "factor", number / 7)
+        assert [df(1.5) for _ in range(3)] == [3.0 * factor] * 3
+    assert not is_direct(df, 1.0)
+    monkeypatch.setitem(globals(), "factor", 1)  # another type
+    assert [df(1.5) for _ in range(3)] == [3.0] * 3
+    with pytest.raises(TypeError, match="takes 1 positional argument but 2 were given"):
+        df(1.0, 2.0)
+    with pytest.raises(TypeError, match="missing"):
+        df()
+    assert df(x=1.5) == 3.0
+
+
+table = np.array([1.0, 2.0])
+
+
+def tabled(x, k=1):
+    return table[k] * x * x * factor
+
+
+def test_captured_arrays_are_passed(monkeypatch):
+    df = gradient(tabled, wrt="x")
+    assert [df(1.5) for _ in range(3)] == [12.0] * 3
+    assert [df(1.5, 0) for _ in range(3)] == [6.0] * 3
+    assert is_direct(df, 1.5, 0)
+    assert not is_direct(df, 1.5)  # the captured values follow all of the arguments
+    table[1] = 3.0
+    try:
+        assert df(1.5) == 18.0
+        assert df(1.5, 1) == 18.0
+    finally:
+        table[1] = 2.0
+    monkeypatch.setitem(globals(), "table", np.array([5.0, 7.0]))
+    assert [df(1.5, 1) for _ in range(4)] == [42.0] * 4
+    monkeypatch.setitem(globals(), "table", np.array([5, 7]))
+    assert [df(1.5, 1) for _ in range(4)] == [42.0] * 4
+
+
 def bent(x, scale=1.0, *, shift=1):
     return scale * x**power + shift * x
 

@@ -128,9 +128,12 @@ class DerivativeFunction(Inspected, numba_adapter.DirectCalls, Generic[P, R]):
             if self._bound:
                 self._readers, self._values = (self._is_as_bound, *self._readers), (True, *self._values)
             count = len(self._request.signature.parameters)
-            self._quick = self._finished(passing(now, count) if now.hidden else now.dispatcher, count, now)
+            passed = passing(now, count) if now.hidden else now.dispatcher
+            self._quick = self._finished(passed, count, now)
+            self._passes_more = bool(now.hidden) and self._quick is passed
         self.directly(None, None, None)
         self._may_be_direct = self._quick is not None
+        self._tries = _MOST_TRIES
 
     def _finished(self, function: Callable[..., Any], count: int, now: Generation) -> Callable[..., Any]:
         """Return the function that calls from Python run, given the compiled function of `count` arguments."""
@@ -173,20 +176,27 @@ class DerivativeFunction(Inspected, numba_adapter.DirectCalls, Generic[P, R]):
         Calls do not wait for the lock: who replaces it, takes away what is installed, and what is installed late goes
         again here.
         """
-        root, code = self._root, self._code
+        root, code, now, passes_more = self._root, self._code, self._now, self._passes_more
         if self._quick is quick and _is_made_direct():
-            self._may_be_direct = False
-            seen = self._seen_variables()
+            self._tries -= 1
+            self._may_be_direct = passes_more and self._tries > 0
+            seen = self._seen_variables(now.hidden if passes_more else ())
             if seen is not None:
-                self.directly(quick, root, code, seen)
+                self.directly(now.dispatcher if passes_more else quick, root, code, seen)
             if self._quick is not quick:
                 self.directly(None, None, None)
 
-    def _seen_variables(self) -> numba_adapter.Sights | None:
-        """Return what must be unchanged; None if there are readers that do more than look for a variable."""
-        places = [variable_of(read) for read in self._readers]
-        seen = [(*place, value) for place, value in zip(places, self._values, strict=True) if place is not None]
-        return numba_adapter.sights(seen) if len(seen) == len(places) else None
+    def _seen_variables(self, passed: tuple[Capture, ...]) -> numba_adapter.Sights | None:
+        """Return what must be unchanged, with captured values that are `passed`, which are as now until one changes.
+
+        None if there are readers that do more than look for a variable.
+        """
+        more = tuple(capture.read() for capture in passed)
+        places = [variable_of(read) for read in (*self._readers, *(capture.read for capture in passed))]
+        values = (*self._values, *more)
+        seen = [(*place, value) for place, value in zip(places, values, strict=True) if place is not None]
+        count = len(self._request.signature.parameters)
+        return numba_adapter.sights(seen, count, more) if len(seen) == len(places) else None
 
     def _is_to_be_called_otherwise(self, args: tuple[Any, ...], error: Exception) -> bool:
         """Return whether an error of the quick way does not count; raise another one if the arguments are its cause."""
@@ -513,6 +523,9 @@ def stub_of(request: Request, hidden: Iterable[Capture]) -> Callable[..., object
 def kept_derivative(f: Callable[..., Any], form: Form, captured_count: int) -> DerivativeFunction[..., Any]:
     """Return a derivative that compiled code calls, kept for good since Numba refers to it weakly."""
     return DerivativeFunction(f, form, captured_count)
+
+
+_MOST_TRIES = 16  # how often captured values that are passed may change until calls go through the method for good
 
 
 @functools.cache

@@ -34,23 +34,30 @@ _FIRST = 2 * _WORD  # where an object has its first slot, after its count of ref
 
 
 class Sights(NamedTuple):
-    """Variables with their values, as machine code compares them, and the objects that must live as long as these."""
+    """Variables with their values, as machine code compares them, and the objects that must live as long as these.
 
-    words: bytes  # for each four: what to read, of what, by which name, and the address of the value; then a zero
+    If there are `more` arguments, they follow those of a call, which must then be a certain number.
+    """
+
+    words: bytes  # that number; for each four: what to read, of what, by which name, the address of the value; a zero
     kept: tuple[object, ...] = ()
+    more: tuple[object, ...] = ()
 
 
 _ITEM, _CONTENTS, _CODE_OF, _DEFAULTS, _KEYWORD_DEFAULTS = range(1, 6)
 _PARTS = {"__code__": _CODE_OF, "__defaults__": _DEFAULTS, "__kwdefaults__": _KEYWORD_DEFAULTS}
-_NOTHING = Sights(bytes(_WORD))
+_NOTHING = Sights(bytes(2 * _WORD))
 
 
-def sights(variables: Iterable[tuple[Any, str, object]]) -> Sights | None:
+def sights(
+    variables: Iterable[tuple[Any, str, object]], count: int = 0, more: tuple[object, ...] = ()
+) -> Sights | None:
     """Return what to compare for variables, each by its place, its name in there, and its value.
 
-    Places are namespaces, cells, modules and functions. None if there is another one.
+    Places are namespaces, cells, modules and functions. None if there is another one. If there are `more` arguments,
+    they follow those of a call, whose number is `count`.
     """
-    words, kept = [], []
+    words, kept = [count], []
     for place, name, value in variables:
         kind, place = _kind_and_place(place, name)
         if kind is None:
@@ -58,7 +65,7 @@ def sights(variables: Iterable[tuple[Any, str, object]]) -> Sights | None:
         is_unset = value is None and kind in (_DEFAULTS, _KEYWORD_DEFAULTS)
         words += [kind, id(place), id(name), 0 if is_unset else id(value)]
         kept += [place, name, value]
-    return Sights(struct.pack(f"{len(words) + 1}P", *words, 0), tuple(kept))
+    return Sights(struct.pack(f"{len(words) + 1}P", *words, 0), tuple(kept), more)
 
 
 def _kind_and_place(place: Any, name: str) -> tuple[int | None, Any]:
@@ -76,12 +83,13 @@ def _kind_and_place(place: Any, name: str) -> tuple[int | None, Any]:
 class DirectCalls:
     """A base class, of the slots that machine code reads. See above."""
 
-    __slots__ = ("_called", "_function", "_seen", "_sights", "_sights_kept")
+    __slots__ = ("_called", "_function", "_seen", "_sights", "_sights_kept", "_sights_more")
     _called: Any
     _function: Any
     _seen: CodeType | None
     _sights: bytes
     _sights_kept: tuple[object, ...]
+    _sights_more: tuple[object, ...]
 
     def directly(self, called: Any, function: Any, code: CodeType | None, seen: Sights = _NOTHING) -> None:
         """Let calls go to `called` as long as a Python function has this code, and variables the values that were seen.
@@ -90,7 +98,7 @@ class DirectCalls:
         """
         self._called = None
         self._function, self._seen = function, code
-        self._sights, self._sights_kept = seen
+        self._sights, self._sights_kept, self._sights_more = seen
         self._called = called if type(function) is FunctionType else None
 
 
@@ -125,7 +133,9 @@ def _is_known_layout(kind: type[DirectCalls]) -> bool:
         pass
 
     sample = kind.__new__(kind)
-    marks = sample._called, sample._function, sample._seen, sample._sights = object(), object(), None, b"mark"
+    marks = object(), object(), None, b"mark", (1, 2), (3, 4)
+    for name, mark in zip(DirectCalls.__slots__, marks, strict=True):
+        setattr(sample, name, mark)
     slots = [_read(id(sample) + _FIRST + _WORD * number) for number in range(len(marks))]
     of_type = [_read(id(each) + _CALL) for each in (kind, Called, NotCalled)]
     if slots != [id(each) for each in marks] or not of_type[0] == of_type[1] != of_type[2] == 0:
@@ -134,7 +144,8 @@ def _is_known_layout(kind: type[DirectCalls]) -> bool:
     return _read(id(cell) + _FIRST) == slots[0]
 
 
-# Arguments are borrowed, the result is a new reference. The function may be replaced during the call, which holds it.
+# Arguments are borrowed, the result is a new reference. What is called may be replaced during the call, which holds it:
+# from where a tuple is made, which may run the code of finalisers; what is done before runs no code of Python's.
 _CODE = """
 define ptr @call(ptr %self, ptr %args, ptr %keywords) {{
     %place = getelementptr ptr, ptr %self, i64 2
@@ -156,7 +167,8 @@ look:
 compare:
     %place_of_sights = getelementptr ptr, ptr %self, i64 5
     %sights = load ptr, ptr %place_of_sights
-    %first = call ptr inttoptr (i64 {PyBytes_AsString} to ptr)(ptr %sights)
+    %words = call ptr inttoptr (i64 {PyBytes_AsString} to ptr)(ptr %sights)
+    %first = getelementptr ptr, ptr %words, i64 1
     br label %next
 next:
     %sight = phi ptr [%first, %compare], [%following, %same]
@@ -164,7 +176,7 @@ next:
     %place_of_place = getelementptr ptr, ptr %sight, i64 1
     %place_of_name = getelementptr ptr, ptr %sight, i64 2
     switch {word} %kind_of_sight, label %otherwise [
-        {word} 0, label %directly
+        {word} 0, label %seen_all
         {word} {_ITEM}, label %item
         {word} {_CONTENTS}, label %contents
         {word} {_CODE_OF}, label %code_of
@@ -202,10 +214,36 @@ found:
 same:
     %following = getelementptr ptr, ptr %sight, i64 4
     br label %next
-directly:
+seen_all:
     call void inttoptr (i64 {Py_IncRef} to ptr)(ptr %called)
-    %result = call ptr inttoptr (i64 {PyObject_Call} to ptr)(ptr %called, ptr %args, ptr null)
+    %place_of_more = getelementptr ptr, ptr %self, i64 7
+    %more = load ptr, ptr %place_of_more
+    %number_of_more = call {word} inttoptr (i64 {PyTuple_Size} to ptr)(ptr %more)
+    %has_more = icmp ne {word} %number_of_more, 0
+    br i1 %has_more, label %count, label %directly
+count:
+    %number_of_args = call {word} inttoptr (i64 {PyTuple_Size} to ptr)(ptr %args)
+    %number_expected = load {word}, ptr %words, align 1
+    %is_as_expected = icmp eq {word} %number_of_args, %number_expected
+    br i1 %is_as_expected, label %join, label %give_up
+give_up:
     call void inttoptr (i64 {Py_DecRef} to ptr)(ptr %called)
+    br label %otherwise
+join:
+    call void inttoptr (i64 {Py_IncRef} to ptr)(ptr %more)
+    %joined = call ptr inttoptr (i64 {PySequence_Concat} to ptr)(ptr %args, ptr %more)
+    call void inttoptr (i64 {Py_DecRef} to ptr)(ptr %more)
+    %has_no_memory = icmp eq ptr %joined, null
+    br i1 %has_no_memory, label %give_in, label %directly
+give_in:
+    call void inttoptr (i64 {Py_DecRef} to ptr)(ptr %called)
+    br label %failed
+directly:
+    %passed = phi ptr [%args, %seen_all], [%joined, %join]
+    %to_drop = phi ptr [null, %seen_all], [%joined, %join]
+    %result = call ptr inttoptr (i64 {PyObject_Call} to ptr)(ptr %called, ptr %passed, ptr null)
+    call void inttoptr (i64 {Py_DecRef} to ptr)(ptr %called)
+    call void inttoptr (i64 {Py_DecRef} to ptr)(ptr %to_drop)
     %has_failed = icmp eq ptr %result, null
     br i1 %has_failed, label %failed, label %done
 done:
@@ -247,6 +285,8 @@ _NAMES = (
     "PyFunction_GetKwDefaults",
     "PyObject_Call",
     "PyObject_CallMethodObjArgs",
+    "PySequence_Concat",
+    "PyTuple_Size",
     "Py_DecRef",
     "Py_IncRef",
 )

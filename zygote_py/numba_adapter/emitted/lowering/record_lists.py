@@ -1,7 +1,8 @@
 """Lists of records, which a loop appends and the loop that reverses it pops: numbers, and tuples of numbers or arrays.
 
 Numba gives memory back while a list shrinks, which the next round of an outer loop asks for again, and fills what it
-asks for with zeros. Here a list that is too short grows by a quarter, and keeps its memory until it is deleted.
+asks for with zeros. Here a list that is too short grows by a quarter, and keeps its memory until it is deleted. A list
+that is made empty has room for a few items from the start.
 
 Numba takes a tuple with arrays apart for each reference in it that it counts, and again to store it: a record of twenty
 arrays is two thousand instructions, an eighth of a Hessian for each list. Here such a record is moved as a whole, what
@@ -45,6 +46,29 @@ def is_of_numbers(context: Any, kind: Any) -> bool:
         and isinstance(kind.dtype, (types.Number, types.Boolean, _TUPLE))
         and not context.data_model_manager[kind.dtype].contains_nrt_meminfo()
     )
+
+
+def is_kept_here(context: Any, kind: Any) -> bool:
+    """Return whether lists of a type are changed by this module alone."""
+    return is_of_numbers(context, kind) or is_of_records(context, kind)
+
+
+def made_empty(context: Any, builder: Any, kind: Any) -> Any:
+    """Return a new list without items."""
+    count = min(_MOST_AT_FIRST, _BYTES_AT_FIRST // _itemsize(context, kind))
+    made = _Unfilled if is_of_numbers(context, kind) else internals.ListInstance
+    return made.allocate(context, builder, kind, count).value
+
+
+_MOST_AT_FIRST = 16
+_BYTES_AT_FIRST = 960  # which `malloc` finds as quickly as a few
+
+
+class _Unfilled(internals.ListInstance):  # type: ignore[misc]
+    """A list of numbers, whose memory is not filled with zeros."""
+
+    def zfill(self, start: Any, stop: Any) -> None:
+        """Do nothing."""
 
 
 def append_number(context: Any, builder: Any, kind: Any, records: Any, record: Any) -> None:
