@@ -54,11 +54,14 @@ def may_go_forward(request: Request, lowered: LoweredFunction, wrt: Sequence[int
     count = len(_numbers(function, wrt))
     if not 0 < count <= MOST_IN_LANES or _obstacle(request, lowered, wrt) is not None:
         return False
+    routines = routines_of(function)
     if any(instr.op is ops.checkpointed for instr in _all_instrs(function)):  # the user's own choice
         return False
-    if any(cycles(routines_of(function)).values()):  # reverse mode limits the depth of a recursion
+    if any(routine.derivation is not None for routine in routines):  # also that
         return False
-    called = (value for routine in routines_of(function) for value in routine.function.values())
+    if any(cycles(routines).values()):  # reverse mode limits the depth of a recursion
+        return False
+    called = (value for routine in routines for value in routine.function.values())
     return count <= _MOST_WITH_ARRAYS or not any(
         has_shadow(value.type) for value in (*activity_of(lowered, wrt).values, *called)
     )

@@ -187,7 +187,7 @@ def test_second_derivatives():
 
 def test_how_many_values_are_kept():
     def kept(f):
-        text = gradient(called_often(f)).source(*X, 2)
+        text = gradient(called_often(f), mode="reverse").source(*X, 2)
         (reverse,) = (part for part in text.split("@njit") if "def g_reverse(records, dy):" in part)
         return len(re.findall(r"^    \w+ = \w+\[\d+\]$", reverse, re.MULTILINE))
 
