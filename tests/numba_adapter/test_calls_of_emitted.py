@@ -104,6 +104,69 @@ def test_lists_of_records():
             assert f(n, many) == g(n, many)
 
 
+def lists_by_type(n):
+    """Lists whose type an item tells that is not in them: of arrays, of lists, of numbers and of nothing."""
+    arrays = [(0.0, np.empty(0), (np.empty((0, 2)), 1))][:0]
+    lists = [(0, [(1.0, np.zeros(1))][:0])][:0]
+    numbers, nothing, sizes = [0.0][:0], [()][:0], [(np.empty(0), 3)][:0]
+    total = 0.0
+    for i in range(n):
+        arrays.append((i + 0.5, np.full(2, 2.0 * i), (np.ones((i, 2)), i)))
+        inner = [(1.0, np.zeros(1))][:0]
+        for j in range(i):
+            inner.append((j + 0.25, np.full(j, 3.0)))
+        lists.append((i, inner))
+        numbers.append(i * 1.5)
+        nothing.append(())
+        total += len(sizes)
+    kept = arrays[:0]
+    while len(arrays) > 0:
+        x, a, (b, k) = arrays.pop()
+        number, inner = lists.pop()
+        nothing.pop()
+        total = 0.9 * total + x * a.sum() + b.sum() - k + number + numbers.pop() + len(kept)
+        while len(inner) > number // 2:
+            y, c = inner.pop()
+            total += y * c.sum() + len(nothing)
+    return total
+
+
+def test_lists_that_are_made_empty():
+    f, g = emitted(lists_by_type), numba.njit(lists_by_type)
+    for n in (0, 1, 2, 5, 17, 40):
+        assert f(n) == g(n)
+
+
+def items_with_effects(n):
+    called_for(n)
+    numbers = [numbers_of(n)][:0]
+    numbers.append(1.0)
+    return numbers[0]
+
+
+calls = np.zeros(2)
+
+
+@numba.njit
+def numbers_of(n):
+    with numba.objmode():
+        calls[1] += n
+    return 2.0
+
+
+@numba.njit
+def called_for(n):
+    with numba.objmode():
+        calls[0] += n
+
+
+def test_what_makes_the_item_is_called_if_it_has_effects():
+    f = emitted(items_with_effects)
+    calls[:] = 0.0
+    assert [f(1), f(2)] == [1.0, 1.0]
+    assert calls.tolist() == [3.0, 3.0]
+
+
 def popped_too_often(n):
     records = []
     for i in range(n):
@@ -133,14 +196,14 @@ def test_exchanged_axes(order):
     assert emitted(of_the_transposed)(a[::2]) == of_the_transposed(b[::2])
 
 
-@pytest.mark.parametrize("many", [False, True])
-def test_arrays_of_records_are_freed(many):
-    f = emitted(records_of)
-    f(9, many)
+@pytest.mark.parametrize(("function", "args"), [(records_of, (9, False)), (records_of, (9, True)), (lists_by_type, (30,))])
+def test_arrays_of_records_are_freed(function, args):
+    f = emitted(function)
+    f(*args)
     _nrt_python.memsys_enable_stats()
     try:
         before = rtsys.get_allocation_stats()
-        f(9, many)
+        f(*args)
         after = rtsys.get_allocation_stats()
     finally:
         _nrt_python.memsys_disable_stats()

@@ -55,7 +55,7 @@ def is_kept_here(context: Any, kind: Any) -> bool:
 
 def made_empty(context: Any, builder: Any, kind: Any) -> Any:
     """Return a new list without items."""
-    count = min(_MOST_AT_FIRST, _BYTES_AT_FIRST // _itemsize(context, kind))
+    count = min(_MOST_AT_FIRST, _BYTES_AT_FIRST // max(_itemsize(context, kind), 1))
     made = _Unfilled if is_of_numbers(context, kind) else internals.ListInstance
     return made.allocate(context, builder, kind, count).value
 
