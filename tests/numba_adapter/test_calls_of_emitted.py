@@ -196,7 +196,10 @@ def test_exchanged_axes(order):
     assert emitted(of_the_transposed)(a[::2]) == of_the_transposed(b[::2])
 
 
-@pytest.mark.parametrize(("function", "args"), [(records_of, (9, False)), (records_of, (9, True)), (lists_by_type, (30,))])
+FILLING_LISTS = [(records_of, (9, False)), (records_of, (9, True)), (lists_by_type, (30,))]
+
+
+@pytest.mark.parametrize(("function", "args"), FILLING_LISTS)
 def test_arrays_of_records_are_freed(function, args):
     f = emitted(function)
     f(*args)
