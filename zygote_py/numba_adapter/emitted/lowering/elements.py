@@ -69,16 +69,26 @@ def items_of(value: Any, count: int) -> list[Any] | None:
     return [items[position] for position in range(count)] if len(items) == count else None
 
 
+_LAYOUTS: dict[Any, tuple[int, int]] = {}
+
+
+def size_and_alignment(context: Any, kind: Any) -> tuple[int, int]:
+    """Return the bytes of values of a type of LLVM's, and what their addresses are multiples of.
+
+    Numba has LLVM read a module for each such question.
+    """
+    if kind not in _LAYOUTS:
+        _LAYOUTS[kind] = context.get_abi_sizeof(kind), context.get_abi_alignment(kind)
+    return _LAYOUTS[kind]
+
+
 def places_of(context: Any, builder: Any, kind: Any, place: Any) -> list[Any]:
     """Return the addresses of the items of a tuple in memory, by bytes: otherwise each names the types of all items."""
     start = builder.bitcast(place, cgutils.voidptr_t)
-    layouts: dict[Any, tuple[Any, int, int]] = {}
     found, offset = [], 0
     for each in kind:
-        if each not in layouts:
-            data = context.get_data_type(each)
-            layouts[each] = data, context.get_abi_sizeof(data), context.get_abi_alignment(data)
-        data, size, alignment = layouts[each]
+        data = context.get_data_type(each)
+        size, alignment = size_and_alignment(context, data)
         offset += -offset % alignment
         found.append(builder.bitcast(cgutils.gep_inbounds(builder, start, offset), data.as_pointer()))
         offset += size

@@ -19,7 +19,7 @@ from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.numba_adapter.base import internals
 from zygote_py.numba_adapter.base.internals import ConfigStack, cgutils, npydecl, signature
 from zygote_py.numba_adapter.emitted.lowering.addresses import addresses_of, reserve
-from zygote_py.numba_adapter.emitted.lowering.elements import SCALARS, array_of
+from zygote_py.numba_adapter.emitted.lowering.elements import SCALARS, array_of, size_and_alignment
 from zygote_py.numba_adapter.emitted.lowering.lane_arithmetic import lanes_of_result, operate
 
 _BYTES_OF_ARRAY = 512  # the most on the stack
@@ -159,7 +159,7 @@ def allocated(context: Any, builder: Any, kind: Any, shapes: list[Any], fill: bo
             addresses.note(found, place)
         return found
     item = context.get_data_type(kind.dtype)
-    size = context.get_abi_sizeof(item)
+    size, _ = size_and_alignment(context, item)
     most = _BYTES_OF_ARRAY // size
     is_small, count = _small_count(builder, shapes, most)
     if is_small == cgutils.true_bit:
@@ -219,7 +219,7 @@ def _new_memory(context: Any, builder: Any, kind: Any, shapes: list[Any], fill: 
 
     def lower(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
         lengths = internals._parse_shape(context, builder, shape, args[0])
-        itemsize = word(context.get_abi_sizeof(context.get_data_type(kind.dtype)))
+        itemsize = word(size_and_alignment(context, context.get_data_type(kind.dtype))[0])
         align = context.get_preferred_array_alignment(kind.dtype)
         meminfo = _memory(context, builder, lengths, itemsize, align, fill)
         data = context.nrt.meminfo_data(builder, meminfo)
@@ -237,7 +237,7 @@ def _new_memory(context: Any, builder: Any, kind: Any, shapes: list[Any], fill: 
 def new_array(context: Any, builder: Any, kind: Any, shapes: list[Any], meminfo: Any, data: Any) -> Any:
     """Return an array of some lengths in memory."""
     word = context.get_value_type(types.intp)
-    itemsize = word(context.get_abi_sizeof(context.get_data_type(kind.dtype)))
+    itemsize = word(size_and_alignment(context, context.get_data_type(kind.dtype))[0])
     inner_first = shapes if kind.layout == "F" else shapes[::-1]
     strides = [itemsize][: kind.ndim]
     for each in inner_first[:-1]:

@@ -18,7 +18,7 @@ from numba import types
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.numba_adapter.base.internals import CPUCallConv, cgutils
 from zygote_py.numba_adapter.emitted.lowering.addresses import Addresses, addresses_of, let_addresses_be_taken, reserve
-from zygote_py.numba_adapter.emitted.lowering.elements import has_one_form, items_of, places_of
+from zygote_py.numba_adapter.emitted.lowering.elements import has_one_form, items_of, places_of, size_and_alignment
 from zygote_py.numba_adapter.linking import entry_by_address, is_by_address, is_called_helper, type_by_address
 
 _OK, _NONE, _EXCEPTION, _STOP, _FIRST_OF_USER = 0, -2, -1, -3, 1
@@ -158,8 +158,8 @@ def _store(context: Any, builder: Any, kind: Any, value: Any, place: Any) -> Non
     if known is None or type(kind) is not types.Array:
         builder.store(value, place)
     else:
-        size = context.get_abi_sizeof(value.type)
-        cgutils.raw_memcpy(builder, place, known, llvm.IntType(64)(1), size, context.get_abi_alignment(value.type))
+        size, alignment = size_and_alignment(context, value.type)
+        cgutils.raw_memcpy(builder, place, known, llvm.IntType(64)(1), size, alignment)
 
 
 _conventions.call_function, _conventions.return_status_propagate = _call_function, _return_status_propagate

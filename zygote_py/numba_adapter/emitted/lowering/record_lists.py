@@ -21,7 +21,7 @@ from numba import types
 from zygote_py.numba_adapter.base import internals
 from zygote_py.numba_adapter.base.internals import cgutils, signature
 from zygote_py.numba_adapter.emitted.lowering.addresses import addresses_of, reserve
-from zygote_py.numba_adapter.emitted.lowering.elements import has_one_form, items_of
+from zygote_py.numba_adapter.emitted.lowering.elements import has_one_form, items_of, size_and_alignment
 from zygote_py.numba_adapter.emitted.lowering.native_calls import called_apart
 
 _COUNT = types.MemInfoPointer(types.voidptr)
@@ -111,7 +111,7 @@ def _growth(kind: Any) -> Callable[..., Any]:
         size = instance.size
         count = builder.add(builder.add(size, builder.ashr(size, size.type(2))), size.type(16))
         itemsize = size.type(_itemsize(context, kind))
-        header = context.get_abi_sizeof(context.get_data_type(types.ListPayload(kind)))
+        header = size_and_alignment(context, context.get_data_type(types.ListPayload(kind)))[0]
         header = builder.sub(size.type(header), itemsize)  # the payload has room for one item
         bytes_, is_too_large = cgutils.muladd_with_overflow(builder, count, itemsize, header)
         with builder.if_then(is_too_large, likely=False):
@@ -150,7 +150,7 @@ def _put(context: Any, builder: Any, kind: Any, item: Any, place: Any) -> None:
     if address is None or not has_one_form(context, kind):
         builder.store(context.data_model_manager[kind].as_data(builder, item), place)
         return
-    size = context.get_constant(types.intp, context.get_abi_sizeof(item.type))
+    size = context.get_constant(types.intp, size_and_alignment(context, item.type)[0])
     to, source = (builder.bitcast(each, cgutils.voidptr_t) for each in (place, address))
     cgutils.raw_memcpy(builder, to, source, size, 1)
 
@@ -226,7 +226,7 @@ def _drop(context: Any, builder: Any, kind: Any, place: Any) -> None:
 
 
 def _itemsize(context: Any, kind: Any) -> int:
-    return int(context.get_abi_sizeof(context.get_data_type(kind.dtype)))
+    return size_and_alignment(context, context.get_data_type(kind.dtype))[0]
 
 
 def _memory(context: Any, builder: Any, kind: Any, records: Any) -> Any:
