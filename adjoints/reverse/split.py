@@ -38,6 +38,7 @@ from zygote_py.ir import (
     definitions,
     effect,
     has_memory,
+    is_left_out,
     is_view,
     loop_nest,
     ops,
@@ -164,6 +165,8 @@ class _Crossing:
     def _only_value(self, value: Value) -> Instr | None:
         """Return the number of a branch that a phi is wherever it is defined; None if there is no single one."""
         if not isinstance(value, Phi) or not isinstance(value.type, types.Number | types.Boolean):
+            return None
+        if is_left_out("recomputed-branches"):
             return None
         found = {
             operand

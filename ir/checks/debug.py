@@ -47,6 +47,7 @@ OPTIONAL = (
     "lanes",  # several iterations at a time
     "late-shadows",  # of arrays handed from round to round, made by the reverse sweep
     "predicted-guards",  # branches in recurrences
+    "recomputed-branches",  # cheap values of a branch are computed anew where a function has two halves
     "returned-copies",  # the array itself is returned
     "reused-records",  # the gradient is stored where the record was
     "rewinding",  # values are put back where they were overwritten

@@ -8,6 +8,7 @@ import numba
 import numpy as np
 import pytest
 
+from tests.adjoints.reverse.test_branches_of_records import terms
 from tests.adjoints.reverse.test_shared_fields import FUNCTIONS, called_often
 from zygote_py import gradient
 from zygote_py.ir import OPTIONAL
@@ -127,6 +128,7 @@ PROGRAMS = {
     "lanes": (rows, X, SQUARES),
     "late-shadows": (smoothed, W, 3),
     "returned-copies": (swinging, X, X, 3),
+    "recomputed-branches": (terms, 0.7, 3),
     "reused-records": (log_of_sum, X),
     "rewinding": (swinging, X, X, 3),
     "shared-fields": (called_often(FUNCTIONS["two"]), 0.7, 1.3, 1),
@@ -134,7 +136,7 @@ PROGRAMS = {
     "threads": (PARALLEL, X),
     "values-from-arrays": (stored, X),
 }
-OF_REVERSE_MODE = {"shared-fields"}  # of a function of few numbers, for which that is not chosen
+OF_REVERSE_MODE = {"recomputed-branches", "shared-fields"}  # of a function of few numbers, for which that is not chosen
 # Tested where they are made: tests/numba_adapter/test_passes_of_emitted.py, test_vector_functions.py.
 IN_MACHINE_CODE = {"predicted-guards", "vector-functions"}
 
