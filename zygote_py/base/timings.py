@@ -29,7 +29,7 @@ _PATIENCE = 2.0  # seconds without a word
 _LEAST = 0.001  # seconds: of the rows of a table
 _WIDTH = 80  # characters of argument types, at most
 _PAUSE = 0.1  # seconds between deriving a function and compiling it, at most
-_MOST_PROMOTED = 300_000  # objects: those of some small derivatives, or of a large one
+_MOST_PROMOTED = 1_000_000  # objects: those of some small derivatives, or of a large one
 
 
 def timings_are_wanted() -> bool:
