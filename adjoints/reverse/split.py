@@ -97,7 +97,7 @@ class _Crossing:
         """Return the crossing values; the recomputation of the others is added to the reverse half."""
         needed = self._used(self._reverse.nodes())
         for value in needed:
-            if (instr := self._only_value(value)) is not None and isinstance(value, Phi):
+            if isinstance(value, Phi) and (instr := self._only_value(value)) is not None:
                 self._carriers.setdefault(instr, value)
                 self._carried[value] = instr
         # Users before their operands, so that the needs of users are known when an operand is visited.
@@ -131,10 +131,10 @@ class _Crossing:
         """Add a copy of an instruction, and of the operands that are not available otherwise."""
         if value in again:
             return
-        value, key = self._carried.get(value, value), value
-        assert isinstance(value, Instr)
-        again[key] = made = value.copy()
-        made.args = tuple(self._carriers.get(arg, arg) if isinstance(arg, Value) else arg for arg in value.args)
+        instr = self._carried.get(value, value)
+        assert isinstance(instr, Instr)
+        again[value] = made = instr.copy()
+        made.args = tuple(self._carriers.get(arg, arg) if isinstance(arg, Value) else arg for arg in instr.args)
         for arg in made.args:
             if isinstance(arg, Instr) and not self._is_at_hand(arg, wanted):
                 self._make(arg, wanted, again)
@@ -162,22 +162,22 @@ class _Crossing:
             return not isinstance(operand, Undef)
         return isinstance(operand, Instr) and self._is_made_again(operand, wanted, depth + 1)
 
-    def _only_value(self, value: Value) -> Instr | None:
+    def _only_value(self, phi: Phi) -> Instr | None:
         """Return the number of a branch that a phi is wherever it is defined; None if there is no single one."""
-        if not isinstance(value, Phi) or not isinstance(value.type, types.Number | types.Boolean):
-            return None
-        if is_left_out("recomputed-branches"):
+        if not isinstance(phi.type, types.Number | types.Boolean) or is_left_out("recomputed-branches"):
             return None
         found = {
             operand
-            for phi in reach([value], lambda each: each.args if isinstance(each, Phi) else ())
-            if isinstance(phi, Phi)
-            for operand in phi.incoming.values()
+            for each in reach([phi], lambda each: each.args if isinstance(each, Phi) else ())
+            if isinstance(each, Phi)
+            for operand in each.incoming.values()
             if not isinstance(operand, Phi | Undef)
         }
-        single = found.pop() if len(found) == 1 else None
-        is_once = isinstance(single, Instr) and single.type == value.type and not self._nest.depth(self._home[single])
-        return single if is_once and isinstance(single, Instr) else None
+        match list(found):
+            case [Instr() as single] if single.type == phi.type and not self._nest.depth(self._home[single]):
+                return single
+            case _:
+                return None
 
     def _is_of_branch(self, value: Value) -> bool:
         """Return whether some runs of the forward half do not compute a value."""

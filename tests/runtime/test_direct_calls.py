@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import sys
 import threading
 import traceback
@@ -125,10 +126,13 @@ def test_captured_values_are_looked_at(monkeypatch):
 def test_captured_values_are_passed(monkeypatch):
     df = called_often(scaled)
     assert is_direct(df, 1.0)
-    for number in range(40):  # after some changes, calls go through the method
+    for number in range(40):  # after some changes, the values are read at each call
         monkeypatch.setitem(globals(), "factor", number / 7)
         assert [df(1.5) for _ in range(3)] == [3.0 * factor] * 3
-    assert not is_direct(df, 1.0)
+        assert is_direct(df, 1.0)
+    monkeypatch.setitem(globals(), "factor", 0.1)
+    assert is_direct(df, 1.0)
+    assert df(1.5) == 3.0 * 0.1
     monkeypatch.setitem(globals(), "factor", 1)  # another type
     assert [df(1.5) for _ in range(3)] == [3.0] * 3
     with pytest.raises(TypeError, match="takes 1 positional argument but 2 were given"):
@@ -228,6 +232,30 @@ def test_variables_of_enclosing_functions_and_modules_are_compared(monkeypatch):
     namespace["tools"] = ModuleType("others")
     namespace["tools"].twice = lambda x: x
     check_after_a_change(df, 5.0)
+
+
+def test_modules_are_compared():
+    namespace = {"m": math}
+    exec("def f(x): return m.sin(x) * x", namespace)
+    df = called_often(namespace["f"])
+    assert is_direct(df, 1.0)
+    assert df(0.0) == 0.0
+    namespace["m"] = ModuleType("other")
+    namespace["m"].sin = lambda x: x * x
+    check_after_a_change(df, 3.0)
+
+
+def test_values_that_have_changed_are_not_kept():
+    namespace, count = {}, 40
+    exec("def f(x): return table[0] * x * x", namespace)
+    known = []
+    df = gradient(namespace["f"])
+    for number in range(count):
+        namespace["table"] = np.full(1, float(number))
+        known.append(weakref.ref(namespace["table"]))
+        assert [df(1.0) for _ in range(3)] == [2.0 * number] * 3
+    gc.collect()
+    assert sum(each() is not None for each in known) <= 2  # the first, and that of now
 
 
 def test_variables_that_are_computed_are_read_by_the_method():

@@ -114,9 +114,9 @@ def assign_variables(
 
 
 def _before(blocks: Collection[Block], merges: Collection[Block], nest: LoopNest) -> Block:
-    """Return the nearest block that dominates others, and neither starts a loop nor is one of the merges."""
+    """Return the nearest block that dominates all `blocks`, and is neither one of the `merges` nor a loop's header."""
+    refused = {*merges, *(loop.header for loop in nest.loops)}
     found = nest.tree.nearest(blocks)
-    refused = {*merges, *(loop.header for loop in nest.around(found))}
     while found in refused and (above := nest.tree.idom[found]) is not None:
         found = above
     return found

@@ -176,13 +176,14 @@ class DerivativeFunction(Inspected, numba_adapter.DirectCalls, Generic[P, R]):
         Calls do not wait for the lock: who replaces it, takes away what is installed, and what is installed late goes
         again here.
         """
-        root, code, now, passes_more = self._root, self._code, self._now, self._passes_more
+        root, code, now = self._root, self._code, self._now
         if self._quick is quick and _is_made_direct():
             self._tries -= 1
-            self._may_be_direct = passes_more and self._tries > 0
-            seen = self._seen_variables(now.hidden if passes_more else ())
+            self._may_be_direct = self._passes_more and self._tries > 0
+            passed = now.hidden if self._may_be_direct else ()
+            seen = self._seen_variables(passed)
             if seen is not None:
-                self.directly(now.dispatcher if passes_more else quick, root, code, seen)
+                self.directly(now.dispatcher if passed else quick, root, code, seen)
             if self._quick is not quick:
                 self.directly(None, None, None)
 
@@ -525,7 +526,7 @@ def kept_derivative(f: Callable[..., Any], form: Form, captured_count: int) -> D
     return DerivativeFunction(f, form, captured_count)
 
 
-_MOST_TRIES = 16  # how often captured values that are passed may change until calls go through the method for good
+_MOST_TRIES = 16  # how often captured values that are passed may change until they are read at each call
 
 
 @functools.cache

@@ -118,7 +118,7 @@ class EmptyLists(IRPass):
         used = Counter(var.name for block in blocks for each in block.body for var in used_by(each))
         unused = []
         for statement in emptied:
-            unused += _dropped(statement, used)
+            unused += _dropped(used_by(statement), used)
             statement.value = ir.Expr.build_list([], statement.loc)
         dead: set[str] = set()
         while unused:
@@ -126,7 +126,7 @@ class EmptyLists(IRPass):
             value = made.get(name)
             if value is not None and _has_no_effect(value, state.typemap):
                 dead.add(name)
-                unused += _dropped(ir.Assign(value, ir.Var(None, name, value.loc), value.loc), used)
+                unused += _dropped(value.list_vars() if isinstance(value, ir.Expr) else [value], used)
         for block in blocks:
             block.body = [each for each in block.body if not (isinstance(each, ir.Assign) and each.target.name in dead)]
         return True
@@ -140,9 +140,9 @@ def _is_nothing_of(value: Any, made: dict[str, Any]) -> bool:
     return isinstance(whole, ir.Expr) and whole.op == "build_list"
 
 
-def _dropped(statement: Any, used: Counter[str]) -> list[str]:
-    """Count one use less of each variable that a statement uses. Return those that are no longer used."""
-    names = [var.name for var in used_by(statement) if var is not None]
+def _dropped(variables: Any, used: Counter[str]) -> list[str]:
+    """Count one use less of each of some variables. Return the names of those that are no longer used."""
+    names = [each.name for each in variables if isinstance(each, ir.Var)]
     used.subtract(names)
     return [name for name in dict.fromkeys(names) if not used[name]]
 

@@ -96,7 +96,7 @@ class DirectCalls:
 
         They go to the method again if it is None.
         """
-        self._called = None
+        self._called = None  # first: what takes the place of other values may run finalisers, and these this object
         self._function, self._seen = function, code
         self._sights, self._sights_kept, self._sights_more = seen
         self._called = called if type(function) is FunctionType else None
@@ -296,7 +296,13 @@ _FAILED = sys.intern("failed")
 def _engine(method: int) -> Any:
     """Return the owner of machine code for a type whose `tp_call` is at an address."""
     addresses = {name: _address(getattr(ctypes.pythonapi, name)) for name in _NAMES}
-    kinds = {name: globals()[name] for name in ("_ITEM", "_CONTENTS", "_CODE_OF", "_DEFAULTS", "_KEYWORD_DEFAULTS")}
+    kinds = {
+        "_ITEM": _ITEM,
+        "_CONTENTS": _CONTENTS,
+        "_CODE_OF": _CODE_OF,
+        "_DEFAULTS": _DEFAULTS,
+        "_KEYWORD_DEFAULTS": _KEYWORD_DEFAULTS,
+    }
     known = {"none": id(None), "method": method, "failed": id(_FAILED), "word": f"i{8 * _WORD}"}
     text = _CODE.format(**known, **kinds, **addresses)
     target = llvm.Target.from_default_triple().create_target_machine(jit=True)

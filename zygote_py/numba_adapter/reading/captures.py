@@ -143,8 +143,8 @@ def _captured(state: Any, assign: Any, holders: dict[str, tuple[Any, str]]) -> s
     if isinstance(capture.value, python_types.ModuleType):
         if capture.value.__name__.partition(".")[0] not in CONSTANT_MODULES:
             holders[target] = capture.value, capture.name
-            if is_observed(func):  # another module may take its name
-                state.captures.frozen.setdefault(capture.key, dataclasses.replace(capture, source=name, owner=owner))
+        if is_observed(func):  # another module may take its name
+            state.captures.frozen.setdefault(capture.key, dataclasses.replace(capture, source=name, owner=owner))
         return None
     if is_plain_object(capture.value) and _is_assigned_once(state, target):
         holders[target] = capture.value, capture.name
