@@ -106,7 +106,7 @@ class _Crossing:
         while apart := {_viewed(value) for value in crossing} & again.keys():  # else views of another array
             self._kept |= apart
             again, crossing = self._divide(wanted)
-        made = sorted(again, key=lambda value: self._order[self._carried.get(value, value)])
+        made = sorted(again, key=lambda value: self._order[self._computed(value)])
         self._reverse.entry.instrs[:0] = [again[value] for value in made]
         replace_uses(self._reverse, dict(again))
         self._sink([again[value] for value in made if self._is_of_branch(value)])
@@ -131,13 +131,18 @@ class _Crossing:
         """Add a copy of an instruction, and of the operands that are not available otherwise."""
         if value in again:
             return
-        instr = self._carried.get(value, value)
+        instr = self._computed(value)
         assert isinstance(instr, Instr)
         again[value] = made = instr.copy()
         made.args = tuple(self._carriers.get(arg, arg) if isinstance(arg, Value) else arg for arg in instr.args)
         for arg in made.args:
             if isinstance(arg, Instr) and not self._is_at_hand(arg, wanted):
                 self._make(arg, wanted, again)
+
+    def _computed(self, value: Value) -> Value:
+        """Return the value that a phi is wherever it is defined, if it has been found to be a single one."""
+        carried = self._carried.get(value)
+        return value if carried is None else carried
 
     def _is_at_hand(self, operand: Operand, wanted: Collection[Value]) -> bool:
         if not isinstance(operand, Value) or isinstance(operand, Param):
@@ -146,7 +151,7 @@ class _Crossing:
 
     def _is_made_again(self, value: Value, wanted: Collection[Value], depth: int) -> bool:
         """Return whether a value is recomputed in the reverse half."""
-        value = self._carried.get(value, value)
+        value = self._computed(value)
         if not isinstance(value, Instr) or depth > 8 or value in self._kept:
             return False
         if ops.of(value.op).contents == "zero" and self._is_untouched(value):
@@ -166,14 +171,10 @@ class _Crossing:
         """Return the number of a branch that a phi is wherever it is defined; None if there is no single one."""
         if not isinstance(phi.type, types.Number | types.Boolean) or is_left_out("recomputed-branches"):
             return None
-        found = {
-            operand
-            for each in reach([phi], lambda each: each.args if isinstance(each, Phi) else ())
-            if isinstance(each, Phi)
-            for operand in each.incoming.values()
-            if not isinstance(operand, Phi | Undef)
-        }
-        match list(found):
+        start: list[Operand] = [phi]
+        reached = reach(start, lambda each: each.args if isinstance(each, Phi) else ())
+        found = [each for each in reached if not isinstance(each, Phi | Undef)]
+        match found:
             case [Instr() as single] if single.type == phi.type and not self._nest.depth(self._home[single]):
                 return single
             case _:

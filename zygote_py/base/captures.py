@@ -114,7 +114,7 @@ def varies(value: object, numbers: bool, is_passed: Callable[[object], bool] = l
 
 def variable_of(read: Callable[[], object]) -> tuple[Any, str] | None:
     """Return where a captured variable is that `read` reads, and its name there; None of what else is called."""
-    return read.args if isinstance(read, partial) and len(read.args) == 2 else None  # type: ignore[return-value]
+    return read.args if isinstance(read, partial) and len(read.args) == 2 else None
 
 
 def are_unchanged(readers: Iterable[Callable[[], object]], values: Iterable[object]) -> bool:

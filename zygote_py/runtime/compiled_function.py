@@ -128,9 +128,9 @@ class DerivativeFunction(Inspected, numba_adapter.DirectCalls, Generic[P, R]):
             if self._bound:
                 self._readers, self._values = (self._is_as_bound, *self._readers), (True, *self._values)
             count = len(self._request.signature.parameters)
-            passed = passing(now, count) if now.hidden else now.dispatcher
-            self._quick = self._finished(passed, count, now)
-            self._passes_more = bool(now.hidden) and self._quick is passed
+            entry = passing(now, count) if now.hidden else now.dispatcher
+            self._quick = self._finished(entry, count, now)
+            self._passes_more = bool(now.hidden) and self._quick is entry
         self.directly(None, None, None)
         self._may_be_direct = self._quick is not None
         self._tries = _MOST_TRIES
