@@ -402,7 +402,7 @@ def test_attributes_of_modules():
         ("unknown", r"wrt='unknown' is neither a parameter nor a captured variable"),
         ("POWER", r"no gradient with respect to `POWER`, a captured int"),
         ("COUNTS", r"no gradient with respect to `COUNTS`, a captured ndarray"),
-        ("np", r"wrt='np' is neither a parameter"),
+        ("np", "no gradient with respect to `np`, a captured module"),
         (("x", "missing"), r"wrt='missing' is neither a parameter"),
     ],
 )
