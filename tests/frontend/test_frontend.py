@@ -198,10 +198,10 @@ def test_captured_floats_and_arrays_are_read_at_each_call():
     assert [capture.kind for capture in lowered.hidden] == ["global", "global"]
     module["RATE"] = 0.75
     assert lowered.hidden[0].read() == 0.75
-    fixed = {capture.name: capture.value for capture in lowered.frozen if capture.kind == "global"}
-    assert fixed == {"COUNT": 3, "math": module["math"]}
+    fixed = {capture.name: capture for capture in lowered.frozen if capture.kind == "global"}
+    assert {name: capture.value for name, capture in fixed.items()} == {"COUNT": 3, "math": module["math"]}
     module["COUNT"] = 4
-    assert count.read() == 4
+    assert fixed["COUNT"].read() == 4
     assert count.value == 3
 
 
