@@ -202,7 +202,7 @@ def test_captured_floats_and_arrays_are_read_at_each_call():
     assert {name: capture.value for name, capture in fixed.items()} == {"COUNT": 3, "math": module["math"]}
     module["COUNT"] = 4
     assert fixed["COUNT"].read() == 4
-    assert count.value == 3
+    assert fixed["COUNT"].value == 3
 
 
 def test_captured_variables_of_a_closure():
