@@ -90,16 +90,18 @@ class _Crossing:
         self._kept: set[Value] = set()  # arrays of which a view crosses, so that they must not be recreated
         self._home = definitions(forward)
         self._nest = loop_nest(forward)
-        self._carriers: dict[Value, Phi] = {}  # of values of branches: a phi that is one, wherever it is computed
-        self._carried: dict[Value, Instr] = {}  # by these phis
+        self._carried: dict[Value, Instr] = {}  # by phis that are a value of a branch, wherever they are defined
+        self._carriers: dict[Value, Phi] = {}  # of these values: a phi that is one, wherever it is computed
+        self._following: dict[Block, set[Block]] = {}  # the blocks that may run after one
 
     def choose(self) -> list[Value]:
         """Return the crossing values; the recomputation of the others is added to the reverse half."""
         needed = self._used(self._reverse.nodes())
         for value in needed:
             if isinstance(value, Phi) and (instr := self._only_value(value)) is not None:
-                self._carriers.setdefault(instr, value)
                 self._carried[value] = instr
+                if self._is_complete(value, self._home[instr]):
+                    self._carriers.setdefault(instr, value)
         # Users before their operands, so that the needs of users are known when an operand is visited.
         wanted = dict.fromkeys(sorted(needed, key=self._order.__getitem__, reverse=True))
         again, crossing = self._divide(wanted)
@@ -179,6 +181,18 @@ class _Crossing:
                 return single
             case _:
                 return None
+
+    def _is_complete(self, phi: Phi, home: Block) -> bool:
+        """Return whether a phi is defined wherever its only value, of the block `home`, has been computed."""
+        if home not in self._following:
+            self._following[home] = set(reach([home], lambda block: block.successors))
+        start: list[Operand] = [phi]
+        return not any(
+            isinstance(operand, Undef) and pred in self._following[home]
+            for each in reach(start, lambda each: each.args if isinstance(each, Phi) else ())
+            if isinstance(each, Phi)
+            for pred, operand in each.incoming.items()
+        )
 
     def _is_of_branch(self, value: Value) -> bool:
         """Return whether some runs of the forward half do not compute a value."""

@@ -70,6 +70,38 @@ def test_that_several_branches_use(args):
     check_derivatives(chosen, *args, 2, routes=("source",))
 
 
+@numba.njit
+def taken_over(x, a, b, n):
+    """A value `v` of a branch, which a variable takes over that has another value where `v` is also computed."""
+    if n == 0:
+        return x
+    s = 0.0
+    if a:
+        v = math.sin(x)
+        w = v * v
+        s = w * w * w
+    if b and a:
+        y = v
+    else:
+        y = math.cos(3.0 * x)
+    if b and a:
+        t = v
+    else:
+        q = math.cos(2.0 * x)
+    if b and a:
+        s += y * t * t
+    else:
+        s += y * q * q
+    return s + 0.5 * taken_over(0.7 * x, b, a, n - 1)
+
+
+@pytest.mark.parametrize("a", [False, True])
+@pytest.mark.parametrize("b", [False, True])
+def test_that_another_variable_takes_over(a, b):
+    for n in (1, 3):
+        check_derivatives(taken_over, 0.3, a, b, n, routes=("source",))
+
+
 @pytest.mark.optimised
 def test_second_derivatives():
     for x in (0.2, 0.9, 2.5, 3.7):
