@@ -19,25 +19,24 @@ def nothing(type: Type, hint: str, block: Block) -> Operand:
     """Return zero, or an empty array or list, or a tuple of these, created at the end of a block."""
     if isinstance(type, types.Number | types.Boolean):
         return zero(type)
-    made: list[Instr] = []
     match type:
         case types.List():
-            made.append(Instr(ops.stack, (), type, f"no_{hint or 'list'}"))
+            made = Instr(ops.stack, (), type, f"no_{hint or 'list'}")
         case types.DictType():
             key = zero_key(type.key_type)
             assert key is not None  # the dict could not have been made
-            made = [Instr(ops.no_slots, (key,), type, f"no_{hint or 'slots'}")]
+            made = Instr(ops.no_slots, (key,), type, f"no_{hint or 'slots'}")
         case types.Array(ndim=ndim):
-            made = [Instr(ops.record, (Const(0, types.int64),) * ndim, type, f"no_{hint or 'array'}")]
+            made = Instr(ops.record, (Const(0, types.int64),) * ndim, type, f"no_{hint or 'array'}")
         case types.BaseTuple():
             items = tuple(nothing(item, "", block) for item in components_of(type))
-            made = [Instr(ops.pack, items, type)]
+            made = Instr(ops.pack, items, type)
         case _:
             raise InternalError(
                 f"joint: a value of type {type} that has to be kept where it may not have been computed"
             )
-    block.instrs += made
-    return made[0]
+    block.instrs.append(made)
+    return made
 
 
 def define(values: Iterable[Operand], block: Block, *, numbers: bool = True) -> None:

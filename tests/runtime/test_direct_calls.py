@@ -273,6 +273,16 @@ def test_variables_that_are_computed_are_read_by_the_method():
     assert df(1.0) == 2.0
     settings.count = 3
     assert df(1.0) == 3.0
+    settings.rate = 0.5
+
+    def g(x):
+        return x * x * settings.rate
+
+    dg = called_often(g)
+    for rate in (0.5, 0.75, 1.0):
+        settings.rate = rate
+        assert is_direct(dg, 2.0)  # it is read at each call
+        assert dg(2.0) == 4.0 * rate
 
 
 def test_values_in_sight_stay_alive():

@@ -179,11 +179,11 @@ class DerivativeFunction(Inspected, numba_adapter.DirectCalls, Generic[P, R]):
         root, code, now = self._root, self._code, self._now
         if self._quick is quick and _is_made_direct():
             self._tries -= 1
-            self._may_be_direct = self._passes_more and self._tries > 0
-            passed = now.hidden if self._may_be_direct else ()
-            seen = self._seen_variables(passed)
+            with_captured = self._seen_variables(now.hidden) if self._passes_more and self._tries > 0 else None
+            self._may_be_direct = with_captured is not None
+            seen = with_captured or self._seen_variables(())
             if seen is not None:
-                self.directly(now.dispatcher if passed else quick, root, code, seen)
+                self.directly(now.dispatcher if with_captured else quick, root, code, seen)
             if self._quick is not quick:
                 self.directly(None, None, None)
 

@@ -72,7 +72,7 @@ def test_that_several_branches_use(args):
 
 @numba.njit
 def taken_over(x, a, b, n):
-    """A value `v` of a branch, which a variable takes over that has another value where `v` is also computed."""
+    """A value `v` of a branch, taken over by a variable that is not assigned on each way on which `v` is computed."""
     if n == 0:
         return x
     s = 0.0
@@ -81,17 +81,13 @@ def taken_over(x, a, b, n):
         w = v * v
         s = w * w * w
     if b and a:
-        y = v
-    else:
-        y = math.cos(3.0 * x)
-    if b and a:
         t = v
     else:
-        q = math.cos(2.0 * x)
+        q = math.cos(3.0 * x)
     if b and a:
-        s += y * t * t
+        s += t * t * t
     else:
-        s += y * q * q
+        s += q * q * q
     return s + 0.5 * taken_over(0.7 * x, b, a, n - 1)
 
 

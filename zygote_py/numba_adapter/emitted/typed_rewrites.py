@@ -101,12 +101,18 @@ class AddArrays(IRPass):
 
 
 class EmptyLists(IRPass):
-    """The pass, over typed IR in which each variable is assigned once."""
+    """The pass, over typed IR."""
 
     def change(self, state: Any) -> bool:
         """Change the IR of `state` in place."""
         blocks = state.func_ir.blocks.values()
-        made = {each.target.name: each.value for block in blocks for each in block.find_insts(ir.Assign)}
+        assigned = Counter(each.target.name for block in blocks for each in block.find_insts(ir.Assign))
+        made = {
+            each.target.name: each.value
+            for block in blocks
+            for each in block.find_insts(ir.Assign)
+            if assigned[each.target.name] == 1
+        }
         emptied = [
             each
             for block in blocks

@@ -44,8 +44,7 @@ class Sights(NamedTuple):
     more: tuple[object, ...] = ()
 
 
-_ITEM, _CONTENTS, _CODE_OF, _DEFAULTS, _KEYWORD_DEFAULTS = range(1, 6)
-_PARTS = {"__code__": _CODE_OF, "__defaults__": _DEFAULTS, "__kwdefaults__": _KEYWORD_DEFAULTS}
+_ITEM, _CONTENTS, _PART = range(1, 4)
 _NOTHING = Sights(bytes(2 * _WORD))
 
 
@@ -59,25 +58,34 @@ def sights(
     """
     words, kept = [count], []
     for place, name, value in variables:
-        kind, place = _kind_and_place(place, name)
-        if kind is None:
+        found = _sight(place, name, value)
+        if found is None:
             return None
-        is_unset = value is None and kind in (_DEFAULTS, _KEYWORD_DEFAULTS)
-        words += [kind, id(place), id(name), 0 if is_unset else id(value)]
-        kept += [place, name, value]
+        words += found
+        kept += [place, getattr(place, "__kwdefaults__", None), name, value]
     return Sights(struct.pack(f"{len(words) + 1}P", *words, 0), tuple(kept), more)
 
 
-def _kind_and_place(place: Any, name: str) -> tuple[int | None, Any]:
+def _sight(place: Any, name: str, value: object) -> tuple[int, int, int, int] | None:
+    """Return four words: the kind, the place, the name or what reads the part of a function, and the value."""
     if type(place) is CellType:
-        return _CONTENTS, place
-    if type(place) is FunctionType and name in _PARTS:
-        return _PARTS[name], place
+        return _CONTENTS, id(place), 0, id(value)
     if type(place) is FunctionType:
+        if name in _PARTS:
+            is_unset = value is None and name != "__code__"
+            return _PART, id(place), _address(getattr(ctypes.pythonapi, _PARTS[name])), 0 if is_unset else id(value)
         place = place.__kwdefaults__
     elif type(place) is ModuleType:
         place = vars(place)
-    return _ITEM if type(place) is dict and type(name) is str and name in place else None, place
+    is_item = type(place) is dict and type(name) is str and name in place
+    return (_ITEM, id(place), id(name), id(value)) if is_item else None
+
+
+_PARTS = {
+    "__code__": "PyFunction_GetCode",
+    "__defaults__": "PyFunction_GetDefaults",
+    "__kwdefaults__": "PyFunction_GetKwDefaults",
+}
 
 
 class DirectCalls:
@@ -179,9 +187,7 @@ next:
         {word} 0, label %seen_all
         {word} {_ITEM}, label %item
         {word} {_CONTENTS}, label %contents
-        {word} {_CODE_OF}, label %code_of
-        {word} {_DEFAULTS}, label %defaults
-        {word} {_KEYWORD_DEFAULTS}, label %keyword_defaults]
+        {word} {_PART}, label %part]
 item:
     %namespace = load ptr, ptr %place_of_place, align 1
     %name = load ptr, ptr %place_of_name, align 1
@@ -192,21 +198,13 @@ contents:
     %place_of_contents = getelementptr ptr, ptr %cell, i64 2
     %value_of_cell = load ptr, ptr %place_of_contents
     br label %found
-code_of:
-    %with_code = load ptr, ptr %place_of_place, align 1
-    %value_of_code = call ptr inttoptr (i64 {PyFunction_GetCode} to ptr)(ptr %with_code)
-    br label %found
-defaults:
-    %with_defaults = load ptr, ptr %place_of_place, align 1
-    %value_of_defaults = call ptr inttoptr (i64 {PyFunction_GetDefaults} to ptr)(ptr %with_defaults)
-    br label %found
-keyword_defaults:
-    %with_keywords = load ptr, ptr %place_of_place, align 1
-    %value_of_keywords = call ptr inttoptr (i64 {PyFunction_GetKwDefaults} to ptr)(ptr %with_keywords)
+part:
+    %of_function = load ptr, ptr %place_of_place, align 1
+    %reader = load ptr, ptr %place_of_name, align 1
+    %value_of_part = call ptr %reader(ptr %of_function)
     br label %found
 found:
-    %value = phi ptr [%value_of_item, %item], [%value_of_cell, %contents], [%value_of_code, %code_of],
-        [%value_of_defaults, %defaults], [%value_of_keywords, %keyword_defaults]
+    %value = phi ptr [%value_of_item, %item], [%value_of_cell, %contents], [%value_of_part, %part]
     %place_of_value = getelementptr ptr, ptr %sight, i64 3
     %expected = load ptr, ptr %place_of_value, align 1
     %is_same = icmp eq ptr %value, %expected
@@ -281,8 +279,6 @@ _NAMES = (
     "PyErr_NormalizeException",
     "PyException_SetTraceback",
     "PyFunction_GetCode",
-    "PyFunction_GetDefaults",
-    "PyFunction_GetKwDefaults",
     "PyObject_Call",
     "PyObject_CallMethodObjArgs",
     "PySequence_Concat",
@@ -296,13 +292,7 @@ _FAILED = sys.intern("failed")
 def _engine(method: int) -> Any:
     """Return the owner of machine code for a type whose `tp_call` is at an address."""
     addresses = {name: _address(getattr(ctypes.pythonapi, name)) for name in _NAMES}
-    kinds = {
-        "_ITEM": _ITEM,
-        "_CONTENTS": _CONTENTS,
-        "_CODE_OF": _CODE_OF,
-        "_DEFAULTS": _DEFAULTS,
-        "_KEYWORD_DEFAULTS": _KEYWORD_DEFAULTS,
-    }
+    kinds = {"_ITEM": _ITEM, "_CONTENTS": _CONTENTS, "_PART": _PART}
     known = {"none": id(None), "method": method, "failed": id(_FAILED), "word": f"i{8 * _WORD}"}
     text = _CODE.format(**known, **kinds, **addresses)
     target = llvm.Target.from_default_triple().create_target_machine(jit=True)

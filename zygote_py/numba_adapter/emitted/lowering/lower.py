@@ -226,7 +226,7 @@ class EmittedLower(_Lower):  # type: ignore[misc]
             return operate(expr.fn, [resty])(self.builder, [self.loadvar(expr.value.name)])
         if expr.op == "build_list" and is_of_records(self.context, resty):
             record_lists.define_destructor(self.context, self.module, resty)
-        if expr.op == "build_list" and not expr.items and record_lists.is_kept_here(self.context, resty):
+        if expr.op == "build_list" and not expr.items and record_lists.is_made_here(self.context, resty):
             return record_lists.made_empty(self.context, self.builder, resty)
         if expr.op == "getattr" and expr.attr == "T" and is_matrix(kind := self.typeof(expr.value.name)):
             found = transposed(self.context, self.builder, kind, self.loadvar(expr.value.name))

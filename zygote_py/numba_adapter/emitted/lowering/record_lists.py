@@ -48,8 +48,8 @@ def is_of_numbers(context: Any, kind: Any) -> bool:
     )
 
 
-def is_kept_here(context: Any, kind: Any) -> bool:
-    """Return whether lists of a type are changed by this module alone."""
+def is_made_here(context: Any, kind: Any) -> bool:
+    """Return whether empty lists of a type are made, and items appended and popped, by this module."""
     return is_of_numbers(context, kind) or is_of_records(context, kind)
 
 
