@@ -11,7 +11,7 @@
     copy_slices(b, a, 3, 0, i)      the rows i, i + 1 and i + 2 to the lanes of `b`
     add_to_slices(a, b, 3, 0, i)    the lanes of `b` to these rows; `b` is zero then
     select_lanes(c, t, 0.0)         `t if c else 0.0` for each of them
-    folded(t, 8)                    the sums of the first 8 of 16 numbers and of the others
+    folded(t, 8)                    of 16 numbers the sums of the first and the ninth, the second and the tenth, ...
     plus(s, t), minus(s, t)         the next sum of one whose terms may be added up in any order
 
 An array of such values is an array of numbers whose last axis counts the lanes. In Numba they are one vector of LLVM's:
@@ -107,11 +107,10 @@ def select_lanes(condition: Any, then: Any, orelse: Any) -> Any:
 
 @helper
 def folded(x: Any, count: int) -> Any:
-    """Return `count` sums of several numbers, of each and those that come so many after it."""
-    found = x[:count].copy()
-    for start in range(count, len(x), count):
-        found += x[start : start + count]
-    return found
+    """Return `count` sums of several numbers: both halves are added until there are no more."""
+    while len(x) > count:
+        x = x[: len(x) // 2] + x[len(x) // 2 :]
+    return x
 
 
 @helper

@@ -283,6 +283,7 @@ def test_allocations(a):
             np.testing.assert_array_equal(found, expected)
             assert (found.dtype, found.shape, found.strides) == (expected.dtype, expected.shape, expected.strides)
             assert found.flags.writeable
+            assert found.ctypes.data % 64 == 0  # a vector of eight floats lies in one line of the cache
 
 
 def test_allocations_compile_no_functions():

@@ -36,7 +36,7 @@ def paths_in_threads(x, w, s):
 @pytest.mark.parametrize(
     ("function", "options", "together"),
     [
-        (paths, {}, "sixteen rounds at a time"),
+        (paths, {}, "several rounds at a time"),
         (paths, {"boundscheck": True}, ""),
         (paths_in_threads, {"parallel": True}, "in threads"),
     ],

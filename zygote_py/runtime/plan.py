@@ -27,7 +27,7 @@ from zygote_py.ir.arrays.measures.allocations import Allocations, allocations, b
 _AT_ONCE = "as it runs, with no record"
 _NO_RECORD = "afterwards, with no record"
 _RECORDS = "afterwards, from records"
-_IN_LANES, _IN_THREADS = "sixteen rounds at a time", "in threads"
+_IN_LANES, _IN_THREADS = "several rounds at a time", "in threads"
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class PlannedLoop:
     bytes_per_round : int
         The bytes that each round keeps; of an array that is kept by reference, those of the reference.
     together : str
-        "sixteen rounds at a time", "in threads", or both, if its rounds run side by side in what Numba compiles. The
+        "several rounds at a time", "in threads", or both, if its rounds run side by side in what Numba compiles. The
         buffers that this takes do not count among the allocations.
     """
 

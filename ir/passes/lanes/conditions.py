@@ -18,35 +18,36 @@ from zygote_py.ir.passes.lanes.varying import Varying, array_type
 
 INDEX = types.int64
 _MOST_PARTS = 8  # elements of an array that all iterations add to, for each iteration
-_MOST_ELEMENTS = 1 << 16  # elements that an array has for each lane
+_MOST_OF_MANY, _MOST_OF_FEW = 1 << 12, 1 << 17  # elements that an array has for each iteration: up to 8 MiB
 _LONGER = 2  # times as long as what is read of it may an axis be
 
 
-def conditions(b: Builder, found: Varying, length: Instr) -> Iterator[Instr]:
-    """Append the conditions, given the number of iterations."""
+def conditions(b: Builder, found: Varying, length: Instr, is_wide: bool) -> Iterator[Instr]:
+    """Append the conditions, given the number of iterations, of which many or few run at a time."""
+    most_elements = Const(_MOST_OF_MANY if is_wide else _MOST_OF_FEW, INDEX)
 
     def at_most(size: Operand, most: Operand) -> Instr:
         return b.call(operator.le, size, most, type=types.boolean)
 
-    for array in found.added_in_parts():
+    for array in found.added_in_parts() if is_wide else ():
         most = b.call(operator.mul, length, Const(_MOST_PARTS, INDEX), type=INDEX)
         yield at_most(_product(b, lengths_of(b, array)), most)
     for array in found.lanes:
-        yield at_most(_product(b, lengths_of(b, array)), Const(_MOST_ELEMENTS, INDEX))
+        yield at_most(_product(b, lengths_of(b, array)), most_elements)
     for array, slices in (*found.read_in_slices().items(), *found.added_in_slices().items()):
         lengths = lengths_of(b, array)
         for axis, bound in slices.bounds.items():
             if not (isinstance(bound, Instr) and bound.op is ops.dim and bound.args == (array, Const(axis, INDEX))):
                 yield at_most(lengths[axis], b.call(operator.mul, bound, Const(_LONGER, INDEX), type=INDEX))
         del lengths[slices.axis]
-        yield at_most(_product(b, lengths), Const(_MOST_ELEMENTS, INDEX))
+        yield at_most(_product(b, lengths), most_elements)
     for sum in found.sums:
         bounds = [count.bound for count in sum.counts or ()]
         for bound in bounds:
             yield b.call(operator.ge, bound, Const(0, INDEX), type=types.boolean)
-            yield at_most(bound, Const(_MOST_ELEMENTS, INDEX))
+            yield at_most(bound, most_elements)
         if len(bounds) > 1:
-            yield at_most(_product(b, bounds), Const(_MOST_ELEMENTS, INDEX))
+            yield at_most(_product(b, bounds), most_elements)
 
 
 def lengths_of(b: Builder, array: Value) -> list[Instr]:

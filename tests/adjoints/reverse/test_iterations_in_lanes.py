@@ -15,10 +15,11 @@ from tests.checking.trees import real_parts
 from tests.plain import plain
 from zygote_py.emit import target
 from zygote_py.ir.passes.lanes import iterations
-from zygote_py.ir.passes.lanes.iterations import WIDTH, iterations_in_lanes
+from zygote_py.ir.passes.lanes.iterations import iterations_in_lanes
+from zygote_py.ir.passes.lanes.widened import NARROW, WIDE
 
 RNG = np.random.default_rng(4)
-X = RNG.normal(size=(2 * WIDTH + 3, 4))
+X = RNG.normal(size=(2 * WIDE + 2 * NARROW + 3, 4))
 W = RNG.normal(size=4)
 
 
@@ -110,7 +111,7 @@ def same_for_all(x, w, s):
 @pytest.mark.parametrize("f", [prices, scratch, divided, several])
 def test_gradients(f, widened):
     gradient = zg.value_and_gradient(f, mode="reverse")
-    for count in (len(X), WIDTH, WIDTH - 1, 0) if f is not prices else (len(X), WIDTH, WIDTH - 1):
+    for count in (len(X), WIDE, WIDE - 1, NARROW, NARROW - 1, *([0] if f is not prices else [])):
         args = (X[:count], W, 0.8)
         value, found = gradient(*args)
         assert value == pytest.approx(f(*args), rel=1e-12)
@@ -258,10 +259,10 @@ def test_division_by_zero(widened):
         return total
 
     by_one, x = zg.gradient(quotients, mode="reverse"), X.copy()
-    x[WIDTH + 2, 1] = 0.0
+    x[WIDE + 2, 1] = 0.0
     with pytest.raises(ZeroDivisionError, match="division by zero"):
         by_one(x, W)
-    x[WIDTH + 2, 1] = 2.0
+    x[WIDE + 2, 1] = 2.0
     np.testing.assert_allclose(by_one(x, W)[1], np.sum(1.0 / x, axis=0), rtol=1e-12)
     assert any(widened)
 
@@ -425,10 +426,11 @@ def test_conditions_and_largest_of_three(widened):
             total += y
         return total
 
-    gradient = zg.value_and_gradient(f, mode="reverse")
-    value, found = gradient(X, W)
-    assert value == numba.njit(f)(X, W)
-    by_difference = slopes(f, (X, W), (0, 1), np.random.default_rng(1))
+    gradient, x = zg.value_and_gradient(f, mode="reverse"), X[: WIDE + NARROW + 3]
+    value, found = gradient(x, W)
+    assert value == numba.njit(f)(x, W)
+    by_difference = slopes(f, (x, W), (0, 1), np.random.default_rng(1))
+    assert by_difference.doubt is None
     assert by_difference.off(np.ones(1), real_parts(found)) < 1e-7
     assert any(widened)
 
@@ -449,7 +451,7 @@ def test_bounds_are_checked(by_setting, widened, monkeypatch):
     gradient = zg.gradient(f if by_setting else numba.njit(boundscheck=True)(f), wrt=0, mode="reverse")
     gradient(W, X, len(X))
     with pytest.raises(IndexError):
-        gradient(W, X[:WIDTH].copy(), 2 * WIDTH)
+        gradient(W, X[:WIDE].copy(), 2 * WIDE)
     assert any(widened) == by_setting  # whose functions run as their text says
 
 

@@ -358,10 +358,13 @@ def _folded(context: Any, x: Any, count: Any) -> Any:
     made = Lanes(x.dtype, count.literal_value)
 
     def lowered(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        kind, nothing = llvm.VectorType(llvm.IntType(32), made.count), llvm.Constant(vector_type(x), llvm.Undefined)
-        starts = range(0, x.count, made.count)
-        masks = [llvm.Constant(kind, list(range(start, start + made.count))) for start in starts]
-        return functools.reduce(builder.fadd, [builder.shuffle_vector(args[0], nothing, mask) for mask in masks])
+        found, half = args[0], x.count // 2
+        while half >= made.count:
+            kind = llvm.VectorType(llvm.IntType(32), half)
+            masks = [llvm.Constant(kind, list(range(start, start + half))) for start in (0, half)]
+            found = builder.fadd(*(builder.shuffle_vector(found, found, mask) for mask in masks))
+            half //= 2
+        return found
 
     return signature(made, x, count), lowered
 

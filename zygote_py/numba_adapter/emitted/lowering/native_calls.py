@@ -15,6 +15,7 @@ import llvmlite.ir as llvm
 import numpy as np
 from numba import types
 
+from zygote_py.ir import Lanes
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.numba_adapter.base import internals
 from zygote_py.numba_adapter.base.internals import ConfigStack, cgutils, npydecl, signature
@@ -24,6 +25,7 @@ from zygote_py.numba_adapter.emitted.lowering.lane_arithmetic import lanes_of_re
 
 _BYTES_OF_ARRAY = 512  # the most on the stack
 _BYTES_OF_FRAME = 4096  # of such arrays together, so that a recursion can still be thousands of calls deep
+_ALIGNMENT = 64  # of memory, in bytes: of a vector of eight numbers, and what the processor loads at a time
 _FRAME = "_zygote_py_frame"  # the attribute of an LLVM function: the bytes that are taken
 
 _TOO_BIG = "array is too big; `arr.size * arr.dtype.itemsize` is larger than the maximum possible size."
@@ -169,7 +171,7 @@ def allocated(context: Any, builder: Any, kind: Any, shapes: list[Any], fill: bo
         return allocated(context, builder, kind, shapes, fill)
     vars(builder.function)[_FRAME] = taken
     place = reserve(builder, llvm.ArrayType(item, most))
-    place.align = context.get_preferred_array_alignment(kind.dtype)
+    place.align = _ALIGNMENT if isinstance(kind.dtype, Lanes) else context.get_preferred_array_alignment(kind.dtype)
     buffer = builder.bitcast(place, cgutils.voidptr_t)
     nothing = cgutils.get_null_value(cgutils.voidptr_t)
     if is_small == cgutils.true_bit:
@@ -220,8 +222,7 @@ def _new_memory(context: Any, builder: Any, kind: Any, shapes: list[Any], fill: 
     def lower(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
         lengths = internals._parse_shape(context, builder, shape, args[0])
         itemsize = word(size_and_alignment(context, context.get_data_type(kind.dtype))[0])
-        align = context.get_preferred_array_alignment(kind.dtype)
-        meminfo = _memory(context, builder, lengths, itemsize, align, fill)
+        meminfo = _memory(context, builder, lengths, itemsize, _ALIGNMENT, fill)
         data = context.nrt.meminfo_data(builder, meminfo)
         return new_array(context, builder, kind, lengths, meminfo, data)
 
