@@ -52,6 +52,7 @@ OPTIONAL = (
     "reused-records",  # the gradient is stored where the record was
     "rewinding",  # values are put back where they were overwritten
     "shared-fields",  # values of which a run computes one
+    "slices-of-rounds",  # of shadows, made by the round that uses them
     "sums-in-any-order",  # of the adjoint
     "threads",  # with parallel=True
     "values-from-arrays",  # read where the function stored them

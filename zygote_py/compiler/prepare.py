@@ -52,8 +52,10 @@ from zygote_py.adjoints import (
 from zygote_py.adjoints.analysis import carries_adjoint, expose_leaves, hessian_bandwidth, is_float
 from zygote_py.adjoints.reverse.finished.elements import keep_elements_in_variables
 from zygote_py.adjoints.reverse.finished.first_contributions import assign_first_contributions
+from zygote_py.adjoints.reverse.finished.late_arrays import allocate_late
 from zygote_py.adjoints.reverse.finished.returned_copies import return_copied_arrays
 from zygote_py.adjoints.reverse.finished.reused_records import reuse_records
+from zygote_py.adjoints.reverse.finished.slices_of_rounds import make_slices_in_rounds
 from zygote_py.adjoints.routines import check_steps, refuse_shared_arguments, routines_behind
 from zygote_py.adjoints.rules.arrays.accumulated import accumulate_products
 from zygote_py.base import TypedFunction, stage
@@ -474,6 +476,8 @@ def finish(function: Function, *, in_threads: bool = False) -> Function:
         if write_out_guards(each):
             passes.run(each, passes.CLEAN_UP)
         passes.run(each, [passes.store_whole_tuples, passes.join_stacks])
+        if not in_threads and make_slices_in_rounds(each):
+            passes.run(each, passes.CLEAN_UP)
         assign_first_contributions(each)
         accumulate_products(each)
     for routine in routines_of(function):
@@ -488,4 +492,6 @@ def finish(function: Function, *, in_threads: bool = False) -> Function:
         reuse_records(each)
         if not in_threads and passes.keep_invariant_elements(each):
             passes.run(each, passes.CLEAN_UP)
+        if not in_threads:
+            allocate_late(each)
     return tidied

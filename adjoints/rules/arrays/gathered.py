@@ -8,8 +8,8 @@
 
 A product of a column and a row goes through the whole matrix for one multiplication of each element. That of two
 matrices, BLAS's, does as much for all rows that have been gathered. There are up to 64 of them, which take no more
-memory than the matrix. Small matrices, which the processor has at hand anyway, and those of few rows or columns get the
-products one by one.
+memory than a quarter of the matrix. Small matrices, which the processor has at hand anyway, and those of few rows or
+columns get the products one by one.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ def gathered_rows(rows: int, columns: int, rounds: int) -> int:
     """Return how many vectors are kept for a matrix of so many rows and columns: none if that does not pay."""
     most = 0
     if rows * columns >= 2048:
-        most = rows * columns // (rows + columns)  # together no larger than the matrix
+        most = rows * columns // (4 * (rows + columns))  # together a quarter of the matrix
     count = min(rounds, most, 64)
-    if most < 16 or count < 4:
+    if count < 4:
         count = 0
     return count
 
