@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+import numba
 import numpy as np
 import pytest
 
@@ -372,3 +373,39 @@ def test_a_stack_among_many_results():
     expected = (slope(0.7 + 1e-4) - slope(0.7 - 1e-4)) / 2e-4
     assert at(hessian(f), 0.7) == pytest.approx(expected, rel=1e-6)
     assert at(gradient(gradient(f)), 0.7) == pytest.approx(expected, rel=1e-6)
+
+
+@numba.njit("float64[:](float64[:])", fastmath=True)
+def quaternion(x):
+    q = np.zeros(4)
+    if x[0] < 1e-9:
+        q[0] = np.sqrt(x[0])
+    if x[1] < 1e-9:
+        q[1] = 0.0
+    elif x[2] > x[3]:
+        q[1] = -np.sqrt(x[1])
+    if x[2] < 1e-9:
+        q[2] = 0.0
+    elif x[3] < x[0]:
+        q[2] = -0.5 * np.sqrt(x[2])
+    if x[3] > 1e-9:
+        q[3] = 0.5 * np.sqrt(x[3])
+    return q / np.sqrt(np.sum(np.square(q)))
+
+
+@numba.njit
+def doubled(q):
+    return q * 2.0
+
+
+def test_an_array_that_is_returned_as_one_of_any_layout():
+    """A signature says less of the memory of a result than is known of it: an internal error."""
+
+    def f(x):
+        r = doubled(quaternion(x))
+        return r[1] * r[2] + r[3]
+
+    x, v = np.array([0.3, 0.6, 0.7, 0.1]), np.array([0.3, -0.2, 0.5, 1.0])
+    slope = plain(gradient(f).source(x))
+    expected = (slope(x + 1e-6 * v) - slope(x - 1e-6 * v)) / 2e-6
+    np.testing.assert_allclose(at(hvp(f), x, v), expected, rtol=1e-7)

@@ -20,7 +20,7 @@ import operator
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.core import Const, Function, Instr, Operand, Value
+from zygote_py.ir.core import Const, Function, Instr, Operand, Type, Value
 from zygote_py.ir.passes.cleanup.redundant_phis import remove_redundant_phis
 from zygote_py.ir.walks import replace
 
@@ -43,7 +43,7 @@ def copied(instr: Instr) -> Operand | None:
         if isinstance(instr.type, types.NoneType) and isinstance(instr.args[0].type, types.BaseTuple):
             return Const(None, types.none)
         item = _item(instr)
-        return item if item is not None and item.type == instr.type else None
+        return item if item is not None and _is_kind_of(item.type, instr.type) else None
     if not isinstance(instr.type, types.Number | types.Boolean):
         return None
     match instr.args:
@@ -57,6 +57,13 @@ def copied(instr: Instr) -> Operand | None:
         case (_, then, orelse) if instr.op is ops.select and then == orelse and then.type == instr.type:
             return then
     return None
+
+
+def _is_kind_of(found: Type, asked: Type) -> bool:
+    """Return whether a type is the one that is asked for, or that of arrays of whose memory more is known."""
+    if isinstance(found, types.Array) and isinstance(asked, types.Array) and asked.layout == "A":
+        found = found.copy(layout="A")
+    return found == asked
 
 
 def _item(read: Instr) -> Operand | None:
