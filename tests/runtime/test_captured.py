@@ -121,3 +121,53 @@ def test_stages_run_once_for_a_function_that_captures(monkeypatch):
     assert len(joined) == 1
     assert df(np.float32(3.0)) == 5.0
     assert len(joined) == 2
+
+
+SETTING = None
+
+
+def with_a_setting(x):
+    if SETTING is not None:
+        return SETTING * x
+    return x
+
+
+def of_names_of_pythons_own(x):
+    return abs(x) * max(x, 1.0)
+
+
+def twice(x):
+    return 2.0 * x
+
+
+def is_set(x):
+    return x if SETTING is None else 2.0 * x
+
+
+@pytest.mark.parametrize(
+    ("f", "later", "expected"),
+    [
+        *((with_a_setting, 4.0, 4.0), (with_a_setting, 3, 3.0), (with_a_setting, np.array(3.0), 3.0)),
+        *((is_set, True, 2.0), (is_set, "two", 2.0), (is_set, (2.0, 3.0), 2.0), (is_set, twice, 2.0)),
+    ],
+)
+def test_a_variable_that_was_none(monkeypatch, f, later, expected):
+    df = gradient(f)
+    assert [df(3.0) for _ in range(3)] == [1.0] * 3  # the last is a direct call
+    monkeypatch.setitem(globals(), "SETTING", later)
+    assert [df(3.0) for _ in range(3)] == [expected] * 3
+    monkeypatch.setitem(globals(), "SETTING", None)
+    assert [df(3.0) for _ in range(3)] == [1.0] * 3
+
+
+def test_a_variable_takes_the_name_of_one_of_pythons_own(monkeypatch):
+    df = gradient(of_names_of_pythons_own)
+    assert [df(3.0) for _ in range(3)] == [6.0] * 3
+    monkeypatch.setitem(globals(), "abs", twice)
+    assert [df(3.0) for _ in range(3)] == [12.0] * 3
+    monkeypatch.setitem(globals(), "max", min)
+    assert [df(3.0) for _ in range(3)] == [2.0] * 3
+    monkeypatch.delitem(globals(), "abs")
+    assert [df(3.0) for _ in range(3)] == [1.0] * 3
+    monkeypatch.delitem(globals(), "max")
+    assert [df(3.0) for _ in range(3)] == [6.0] * 3

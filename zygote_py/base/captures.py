@@ -11,10 +11,12 @@ and of other objects: they are captured as well (`parts_of_function`, `member_of
 
 from __future__ import annotations
 
+import builtins
+import dis
 import operator
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from types import FunctionType
+from functools import lru_cache, partial
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -110,6 +112,21 @@ def varies(value: object, numbers: bool, is_passed: Callable[[object], bool] = l
             return True
         parts = tuple(each for each in parts if not isinstance(each, float))
     return any(varies(each, False, is_passed) for each in parts)
+
+
+def named_in(namespace: dict[str, Any], name: str) -> object:
+    """Return what a name means in a namespace: a global variable, or what Python has under the name."""
+    return namespace[name] if name in namespace else vars(builtins)[name]
+
+
+@lru_cache(maxsize=1024)
+def global_names(code: CodeType) -> tuple[str, ...]:
+    """Return the global names that a function and its inner functions read."""
+    names = {each.argval for each in dis.get_instructions(code) if each.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            names.update(global_names(constant))
+    return tuple(sorted(names))
 
 
 def variable_of(read: Callable[[], object]) -> tuple[Any, str] | None:

@@ -39,6 +39,7 @@ from zygote_py.base import (
     Checkpointed,
     Ignored,
     default_by_name,
+    named_in,
     parts_of_function,
     structures,
     varies,
@@ -129,7 +130,9 @@ class Fingerprint:
             if name in func.__globals__:
                 self._variable(func.__globals__, name, func.__globals__[name], attributes)
             elif hasattr(builtins, name):
-                self.value(getattr(builtins, name))
+                held = getattr(builtins, name)
+                self.captured[self._numbers[id(func.__globals__)], name] = held, True
+                self.value(held)
             else:
                 self.add("undefined")
         for name, cell in zip(func.__code__.co_freevars, func.__closure__ or (), strict=True):
@@ -460,7 +463,7 @@ def read_from(place: Any, name: str) -> Any:
         case type():
             return structures.member(place, name)
         case dict():
-            return place[name]
+            return named_in(place, name)
         case _:
             return structures.attribute(place, name)
 

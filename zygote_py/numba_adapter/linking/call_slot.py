@@ -19,6 +19,7 @@ Where the type is not as CPython has laid it out since 3.8, the method stays.
 
 from __future__ import annotations
 
+import builtins
 import ctypes
 import struct
 import sys
@@ -77,8 +78,11 @@ def _sight(place: Any, name: str, value: object) -> tuple[int, int, int, int] | 
         place = place.__kwdefaults__
     elif type(place) is ModuleType:
         place = vars(place)
-    is_item = type(place) is dict and type(name) is str and name in place
-    return (_ITEM, id(place), id(name), id(value)) if is_item else None
+    if type(place) is not dict or type(name) is not str:
+        return None
+    if name in place:
+        return _ITEM, id(place), id(name), id(value)
+    return (_ITEM, id(place), id(name), 0) if vars(builtins).get(name) is value else None  # which is not there
 
 
 _PARTS = {

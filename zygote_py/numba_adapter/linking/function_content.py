@@ -8,8 +8,6 @@ by their code and by what this refers to. Whatever is not known to be the same e
 
 from __future__ import annotations
 
-import dis
-import functools
 import re
 import sys
 from collections.abc import Iterator
@@ -19,6 +17,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from zygote_py.base import global_names
 from zygote_py.numba_adapter.base.decorations import locals_of
 from zygote_py.numba_adapter.base.internals import Dispatcher, _Intrinsic
 from zygote_py.numba_adapter.linking.function_numbers import EMITTED
@@ -165,7 +164,7 @@ class _Content:
             except ValueError:
                 raise Unknown(f"{name}, which has no value") from None
         if is_emitted:
-            for name in _global_names(code):
+            for name in global_names(code):
                 if name in function.__globals__:
                     self.words += "global", name
                     self.value(function.__globals__[name])
@@ -198,13 +197,3 @@ def _name(value: Any) -> str:
     if not is_known or "<locals>" in str(name):
         raise Unknown(f"{name} of {home}")
     return f"{home}:{name}"
-
-
-@functools.lru_cache(maxsize=1024)
-def _global_names(code: CodeType) -> tuple[str, ...]:
-    """Return the global names that a function and its inner functions read."""
-    names = {each.argval for each in dis.get_instructions(code) if each.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            names.update(_global_names(constant))
-    return tuple(sorted(names))

@@ -25,7 +25,9 @@ from zygote_py.base import (
     attribute_of_object,
     checkpoint,
     given_for,
+    global_names,
     is_observed,
+    named_in,
     statements as st,
     varies,
 )
@@ -107,8 +109,12 @@ def _captured(state: Any, assign: Any, holders: dict[str, tuple[Any, str]]) -> s
     match value:
         case ir.Global() if isinstance(value.value, Same):
             return None  # what was put here already; a global variable may have the name of an inner function
-        case ir.Global() if value.value is ir.UNDEFINED or vars(builtins).get(value.name) is value.value:
+        case ir.Global(name=name) if name not in func.__globals__ and _is_no_variable(value):
             _check_builtin(value)
+            if is_observed(func) and name in global_names(func.__code__):  # a global variable may take its name
+                read = functools.partial(named_in, func.__globals__, name)
+                key = (id(func.__globals__), name)
+                state.captures.frozen.setdefault(key, st.Capture(name, "global", read, key, value=value.value))
             return None
         case ir.Global(name=name) if name in func.__globals__:
             key, read = (id(func.__globals__), name), functools.partial(operator.getitem, func.__globals__, name)
@@ -174,6 +180,12 @@ _INSTEAD = {
     "any": "use `np.any` of an array, or write a loop",
     "all": "use `np.all` of an array, or write a loop",
 }
+
+
+def _is_no_variable(value: Any) -> bool:
+    """Return whether a name is not defined, or one of those that Python has in every module."""
+    known = vars(builtins)
+    return value.value is ir.UNDEFINED or (value.name in known and known[value.name] is value.value)
 
 
 def _check_builtin(value: Any) -> None:
