@@ -103,6 +103,16 @@ def squares(x):
     return t
 
 
+def by_steps(x):
+    scratch, total = np.zeros(x.shape), 0.3
+    for t in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            scratch[t, j] = x[t, j] * total
+        for j in range(x.shape[1]):
+            total += math.sin(scratch[t, j]) * scratch[t, x.shape[1] - 1 - j]
+    return total
+
+
 def iterated(a, x, steps):
     found = np.zeros((len(x), steps))
     found[:, 0] = x
@@ -132,6 +142,7 @@ PROGRAMS = {
     "reused-records": (log_of_sum, X),
     "rewinding": (swinging, X, X, 3),
     "shared-fields": (called_often(FUNCTIONS["two"]), 0.7, 1.3, 1),
+    "slices-of-rounds": (by_steps, W),
     "sums-in-any-order": (sums, X, X[1:].copy()),
     "threads": (PARALLEL, X),
     "values-from-arrays": (stored, X),

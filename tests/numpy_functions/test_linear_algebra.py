@@ -238,3 +238,16 @@ def test_shapes_that_do_not_fit_raise_what_the_function_raises():
     gradient = zg.gradient(lambda a, b: np.sum(a @ b))
     with pytest.raises(ValueError, match="incompatible array sizes"):
         gradient(np.ones((2, 3)), np.ones((2, 3)))
+
+
+@pytest.mark.compiled
+def test_second_derivatives_of_least_squares_with_a_vector():
+    """The tangent of the vector as a matrix of one column may have any layout, and was reshaped."""
+
+    def f(a, b):
+        return np.sum(np.linalg.lstsq(a, b)[0] ** 2)
+
+    a, b, v = np.arange(12.0).reshape(4, 3) ** 1.5, np.ones(4), np.sin(np.arange(12.0)).reshape(4, 3)
+    slope = zg.gradient(f, wrt="a")
+    expected = (slope(a + 1e-6 * v, b) - slope(a - 1e-6 * v, b)) / 2e-6
+    np.testing.assert_allclose(zg.hvp(f, wrt="a")(a, b, v), expected, rtol=1e-5, atol=1e-6)

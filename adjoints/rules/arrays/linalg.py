@@ -451,7 +451,9 @@ def lstsq_a(a: Array, b: Array, y0: Array, y2: int, dy0: Array, dy3: Array, db: 
 @helper
 def as_column(x: Array) -> Array:
     """A vector as a matrix of one column."""
-    return np.ascontiguousarray(x).reshape((x.shape[0], 1))
+    result = np.empty((x.shape[0], 1), x.dtype)
+    result[:, 0] = x
+    return result
 
 
 @helper
