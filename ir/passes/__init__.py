@@ -28,6 +28,7 @@ from zygote_py.ir.passes.cleanup.copy_propagation import propagate_copies
 from zygote_py.ir.passes.cleanup.dead_code import remove_dead_code
 from zygote_py.ir.passes.cleanup.dead_loops import remove_dead_loops
 from zygote_py.ir.passes.cleanup.fold_constants import fold_constants
+from zygote_py.ir.passes.cleanup.forward_stacks import forward_stacks
 from zygote_py.ir.passes.cleanup.join_stacks import join_stacks
 from zygote_py.ir.passes.cleanup.merge_blocks import merge_blocks
 from zygote_py.ir.passes.cleanup.redundant_phis import remove_redundant_phis
@@ -80,6 +81,7 @@ __all__ = [
     "canonicalise_loops",
     "fold_constants",
     "forward_jumps",
+    "forward_stacks",
     "join_loop_edges",
     "join_stacks",
     "keep_counting",

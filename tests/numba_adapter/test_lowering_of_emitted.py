@@ -364,3 +364,21 @@ def test_which_variables_are_values():
     kept = kept_in_registers(blocks, lambda name: name in ("a", "b"))
     assert {"a", "n"} <= kept  # nothing deletes `a`, and it is assigned once
     assert "b" not in kept  # the array of the last iteration has to be freed where it is assigned again
+
+
+def of_complex(a, b):
+    c = a * b + a
+    c *= b
+    c -= a
+    return a * b, a + b, a - b, c, c * 2, c + 1.5
+
+
+@pytest.mark.parametrize("kind", [np.complex128, np.complex64])
+def test_sums_and_products_of_complex_numbers(kind):
+    compiled, by_numba = numba.njit(of_complex, pipeline_class=EmittedPipeline), numba.njit(of_complex)
+    numbers = [1.5 - 2.0j, -0.25 + 1e-30j, complex(math.inf, 1.0), complex(0.0, -0.0), complex(math.nan, 2.0)]
+    for a, b in itertools.product(map(kind, numbers), repeat=2):
+        for found, expected in zip(compiled(a, b), by_numba(a, b), strict=True):
+            assert type(found) is type(expected)
+            np.testing.assert_array_equal([found.real, found.imag], [expected.real, expected.imag])
+            assert math.copysign(1.0, found.real) == math.copysign(1.0, expected.real) or found.real != 0.0

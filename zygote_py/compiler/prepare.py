@@ -122,6 +122,7 @@ def lowered_primal(
         _inline_shared(function, recursive)
     lowered = _with_reversible_loops(lowered)
     for function in lowered.functions:
+        passes.run(function, [passes.forward_stacks])
         make_canonical(function)
         _check_returns(function)
     return given, wrt, _with_divided_loops(lowered)
@@ -475,7 +476,7 @@ def finish(function: Function, *, in_threads: bool = False) -> Function:
     for each in (*(routine.function for routine in routines_of(function)), function):
         if write_out_guards(each):
             passes.run(each, passes.CLEAN_UP)
-        passes.run(each, [passes.store_whole_tuples, passes.join_stacks])
+        passes.run(each, [passes.store_whole_tuples, passes.forward_stacks, passes.join_stacks])
         if not in_threads and make_slices_in_rounds(each):
             passes.run(each, passes.CLEAN_UP)
         assign_first_contributions(each)

@@ -43,7 +43,7 @@ def copied(instr: Instr) -> Operand | None:
         if isinstance(instr.type, types.NoneType) and isinstance(instr.args[0].type, types.BaseTuple):
             return Const(None, types.none)
         item = _item(instr)
-        return item if item is not None and _is_kind_of(item.type, instr.type) else None
+        return item if item is not None and is_kind_of(item.type, instr.type) else None
     if not isinstance(instr.type, types.Number | types.Boolean):
         return None
     match instr.args:
@@ -59,7 +59,7 @@ def copied(instr: Instr) -> Operand | None:
     return None
 
 
-def _is_kind_of(found: Type, asked: Type) -> bool:
+def is_kind_of(found: Type, asked: Type) -> bool:
     """Return whether a type is the one that is asked for, or that of arrays of whose memory more is known."""
     if isinstance(found, types.Array) and isinstance(asked, types.Array) and asked.layout == "A":
         found = found.copy(layout="A")

@@ -39,7 +39,7 @@ from zygote_py.numba_adapter.emitted.lowering.lane_arithmetic import (
     operate,
     store_lanes,
 )
-from zygote_py.numba_adapter.emitted.lowering.native_calls import copy_of, native_call
+from zygote_py.numba_adapter.emitted.lowering.native_calls import copy_of, native_call, of_complex_numbers
 from zygote_py.numba_adapter.emitted.lowering.plain_calls import let_errors_pass, return_tuple
 from zygote_py.numba_adapter.emitted.lowering.ranges import RangeLoops
 from zygote_py.numba_adapter.emitted.lowering.record_lists import is_of_numbers, is_of_records
@@ -315,6 +315,8 @@ class EmittedLower(_Lower):  # type: ignore[misc]
             context.cast(builder, self.loadvar(each.name), self.typeof(each.name), kind)
             for each, kind in zip((expr.lhs, expr.rhs), signature.args, strict=True)
         ]
+        if (number := of_complex_numbers(builder, op, signature.args, values)) is not None:
+            return context.cast(builder, number, signature.return_type, resty)
         key = op, signature.args
         implementation = self._implementations.get(key)
         if implementation is None:

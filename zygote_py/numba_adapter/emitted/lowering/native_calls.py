@@ -8,7 +8,9 @@ else. What they compute, and the errors they raise, are Numba's.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import operator
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import llvmlite.ir as llvm
@@ -125,6 +127,29 @@ def copy_of(array: Any) -> NativeCall | None:
 
     made = array.copy(layout="F" if array.layout == "F" else "C", readonly=False)
     return NativeCall(signature(made, array), lower)
+
+
+def of_complex_numbers(builder: Any, op: Any, kinds: tuple[Any, ...], values: Sequence[Any]) -> Any:
+    """Return the sum, difference or product of two complex numbers; None of other values, or for another operation.
+
+    Numba calls a function for a product; Python's own product of infinities is another one from 3.14 on.
+    """
+    if len(kinds) != 2 or kinds[0] != kinds[1] or not isinstance(kinds[0], types.Complex):
+        return None
+    (a, b), (c, d) = ([builder.extract_value(each, place) for place in (0, 1)] for each in values)
+    if op is operator.add:
+        parts = builder.fadd(a, c), builder.fadd(b, d)
+    elif op is operator.sub:
+        parts = builder.fsub(a, c), builder.fsub(b, d)
+    elif op is operator.mul and sys.version_info < (3, 14):
+        ac, bd, ad, bc = (builder.fmul(x, y) for x, y in ((a, c), (b, d), (a, d), (b, c)))
+        parts = builder.fsub(ac, bd), builder.fadd(ad, bc)
+    else:
+        return None
+    found = llvm.Constant(values[0].type, llvm.Undefined)
+    for place, part in enumerate(parts):
+        found = builder.insert_value(found, part, place)
+    return found
 
 
 _KNOWN: dict[Any, Callable[[tuple[Any, ...]], NativeCall | None]] = {
