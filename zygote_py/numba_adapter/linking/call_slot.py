@@ -82,7 +82,8 @@ def _sight(place: Any, name: str, value: object) -> tuple[int, int, int, int] | 
         return None
     if name in place:
         return _ITEM, id(place), id(name), id(value)
-    return (_ITEM, id(place), id(name), 0) if vars(builtins).get(name) is value else None  # which is not there
+    is_of_python = name in vars(builtins) and vars(builtins)[name] is value
+    return (_ITEM, id(place), id(name), 0) if is_of_python else None  # as long as there is no such item
 
 
 _PARTS = {
