@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+
 import numpy as np
 import pytest
 from numba import njit
@@ -171,3 +173,15 @@ def test_a_variable_takes_the_name_of_one_of_pythons_own(monkeypatch):
     assert [df(3.0) for _ in range(3)] == [1.0] * 3
     monkeypatch.delitem(globals(), "max")
     assert [df(3.0) for _ in range(3)] == [6.0] * 3
+
+
+def test_a_name_that_python_has_gets_another_value(monkeypatch):
+    monkeypatch.setattr(builtins, "scale_of_all", 2.0, raising=False)
+
+    def f(x):
+        return scale_of_all * x * abs(x)  # type: ignore[name-defined]  # noqa: F821
+
+    df = gradient(f)
+    assert [df(3.0) for _ in range(3)] == [12.0] * 3
+    monkeypatch.setattr(builtins, "scale_of_all", 5.0)
+    assert [df(3.0) for _ in range(3)] == [30.0] * 3

@@ -131,6 +131,7 @@ def _index(use: Use) -> tuple[Operand, ...] | None:
     array, first = user.args[0], _FIRST[user.op]
     index = user.args[first:]
     is_element = isinstance(array.type, types.Array) and len(index) == array.type.ndim
+    is_element = is_element and all(isinstance(each.type, types.Integer) for each in index)
     return index if is_element and not any(each is array for each in user.args[1:]) else None
 
 

@@ -24,7 +24,7 @@ import ctypes
 import struct
 import sys
 from collections.abc import Iterable
-from types import CellType, CodeType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from llvmlite import binding as llvm
@@ -67,8 +67,11 @@ def sights(
     return Sights(struct.pack(f"{len(words) + 1}P", *words, 0), tuple(kept), more)
 
 
-def _sight(place: Any, name: str, value: object) -> tuple[int, int, int, int] | None:
-    """Return four words: the kind, the place, the name or what reads the part of a function, and the value."""
+def _sight(place: Any, name: str, value: object) -> tuple[int, ...] | None:
+    """Return four words: the kind, the place, the name or what reads the part of a function, and the value.
+
+    They are eight for a name that Python has in every module; of its own functions it is taken to keep them.
+    """
     if type(place) is CellType:
         return _CONTENTS, id(place), 0, id(value)
     if type(place) is FunctionType:
@@ -82,8 +85,12 @@ def _sight(place: Any, name: str, value: object) -> tuple[int, int, int, int] | 
         return None
     if name in place:
         return _ITEM, id(place), id(name), id(value)
-    is_of_python = name in vars(builtins) and vars(builtins)[name] is value
-    return (_ITEM, id(place), id(name), 0) if is_of_python else None  # as long as there is no such item
+    of_python = vars(builtins)
+    if name not in of_python or of_python[name] is not value:
+        return None
+    absent = _ITEM, id(place), id(name), 0
+    is_pythons_own = isinstance(value, BuiltinFunctionType | type) and value.__module__ == "builtins"
+    return absent if is_pythons_own else (*absent, _ITEM, id(of_python), id(name), id(value))
 
 
 _PARTS = {
