@@ -54,7 +54,11 @@ from .building.builder import (
     packed_type as packed_type,
     result_type as result_type,
 )
-from .building.cfg import drop_unreachable as drop_unreachable, rename_incoming as rename_incoming
+from .building.cfg import (
+    drop_unreachable as drop_unreachable,
+    place_before as place_before,
+    rename_incoming as rename_incoming,
+)
 from .building.clone import Clone as Clone, clone as clone
 from .building.loop_nest import Nest as Nest, rounds_by_one as rounds_by_one
 from .building.placeholders import define as define, nothing as nothing

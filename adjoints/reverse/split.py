@@ -202,11 +202,9 @@ class _Crossing:
         """Move instructions at the entry of the reverse half, in order, to where their values are used."""
         nest, home, used = loop_nest(self._reverse), definitions(self._reverse), uses(self._reverse)
         for instr in reversed(made):
-            block = nest.tree.nearest(
-                use.at if isinstance(use.user, Phi | Terminator) else home[use.user] for use in used[instr]
+            block = nest.nearest(
+                (use.at if isinstance(use.user, Phi | Terminator) else home[use.user] for use in used[instr]), None
             )
-            while nest.depth(block) and (above := nest.tree.idom[block]) is not None:
-                block = above
             home[instr] = block
             if block is not self._reverse.entry:
                 block.instrs.insert(0, instr)

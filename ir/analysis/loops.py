@@ -18,7 +18,7 @@ graph builds a new one. Irreducible graphs, which Python programs never produce,
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
 
@@ -109,6 +109,15 @@ class LoopNest:
         while loop is not None:
             yield loop
             loop = loop.parent
+
+    def nearest(self, blocks: Iterable[Block], loop: Loop | None) -> Block:
+        """Return the nearest block in `loop`, and in no loop within it, that dominates all of `blocks`."""
+        found = self.tree.nearest(blocks)
+        while self.innermost(found) is not loop:
+            above = self.tree.idom[found]
+            assert above is not None
+            found = above
+        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
-
 import numpy as np
 import pytest
 from numba import njit
@@ -155,7 +153,7 @@ def is_set(x):
 )
 def test_a_variable_that_was_none(monkeypatch, f, later, expected):
     df = gradient(f)
-    assert [df(3.0) for _ in range(3)] == [1.0] * 3  # the last is a direct call
+    assert [df(3.0) for _ in range(3)] == [1.0] * 3
     monkeypatch.setitem(globals(), "SETTING", later)
     assert [df(3.0) for _ in range(3)] == [expected] * 3
     monkeypatch.setitem(globals(), "SETTING", None)
@@ -173,15 +171,3 @@ def test_a_variable_takes_the_name_of_one_of_pythons_own(monkeypatch):
     assert [df(3.0) for _ in range(3)] == [1.0] * 3
     monkeypatch.delitem(globals(), "max")
     assert [df(3.0) for _ in range(3)] == [6.0] * 3
-
-
-def test_a_name_that_python_has_gets_another_value(monkeypatch):
-    monkeypatch.setattr(builtins, "scale_of_all", 2.0, raising=False)
-
-    def f(x):
-        return scale_of_all * x * abs(x)  # type: ignore[name-defined]  # noqa: F821
-
-    df = gradient(f)
-    assert [df(3.0) for _ in range(3)] == [12.0] * 3
-    monkeypatch.setattr(builtins, "scale_of_all", 5.0)
-    assert [df(3.0) for _ in range(3)] == [30.0] * 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import gc
 import math
 import sys
@@ -437,3 +438,36 @@ def test_an_error_has_its_own_context():
         with pytest.raises(ValueError, match="outer") as raised:
             df(1.0)
     assert isinstance(raised.value.__context__, KeyError)
+
+
+SETTING = None
+
+
+def of_names_that_change(x):
+    factor = 1.0 if SETTING is None else SETTING
+    return abs(x) * x * factor * scale_of_all  # type: ignore[name-defined]  # noqa: F821 (see below)
+
+
+def test_names_of_pythons_own_and_variables_without_a_value(monkeypatch):
+    monkeypatch.setattr(builtins, "scale_of_all", 2.0, raising=False)
+    df = called_often(of_names_that_change)
+
+    def changed(holder, name, value):
+        before = called_directly(df)
+        monkeypatch.setitem(vars(holder), name, value)
+        return before, df(1.5), df(1.5), called_directly(df)
+
+    here = sys.modules[__name__]
+    assert changed(here, "SETTING", 4.0) == (6.0, 24.0, 24.0, 24.0)
+    assert changed(here, "abs", square) == (24.0, 54.0, 54.0, 54.0)
+    assert changed(builtins, "scale_of_all", 1.0) == (54.0, 27.0, 27.0, 27.0)
+    assert changed(here, "SETTING", None) == (27.0, 6.75, 6.75, 6.75)
+    monkeypatch.delitem(vars(here), "abs")
+    assert df(1.5) == 3.0
+
+
+def called_directly(df):
+    """Return the derivative at 1.5, by a call without frames of Python's."""
+    found = []
+    assert "__call__" not in frames_of(lambda: found.append(df(1.5)))
+    return found[0]

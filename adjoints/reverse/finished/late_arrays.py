@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from zygote_py.ir import Block, Function, Instr, LoopNest, Param, Use, loop_nest, ops, uses
+from zygote_py.ir import Function, Instr, Param, loop_nest, ops, place_before, uses
 
 
 def allocate_late(function: Function) -> None:
@@ -25,13 +25,10 @@ def allocate_late(function: Function) -> None:
         return
     used, nest = uses(function), loop_nest(function)
     for block, instr in made:
-        if where := used[instr]:
-            target = _where(nest, block, where)
-            if target is not block:
-                block.instrs.remove(instr)
-                users = {use.user for use in where if use.block is target}
-                places = [place for place, each in enumerate(target.instrs) if each in users]
-                target.instrs.insert(places[0] if places else len(target.instrs), instr)
+        where, loop = used[instr], nest.innermost(block)
+        if where and nest.nearest((use.at for use in where), loop) is not block:
+            block.instrs.remove(instr)
+            place_before(nest, loop, instr, where)
 
 
 def _is_movable(instr: Instr) -> bool:
@@ -42,13 +39,3 @@ def _is_movable(instr: Instr) -> bool:
         return isinstance(instr.args[0], Param)
     is_made = instr.op in (ops.zeros, ops.record)
     return is_made and all(isinstance(each, Instr) and each.op is ops.dim for each in instr.args)
-
-
-def _where(nest: LoopNest, block: Block, where: list[Use]) -> Block:
-    """Return the last block before all uses, in no loop that the array is made outside of."""
-    target = nest.tree.nearest(use.at for use in where)
-    while nest.innermost(target) is not nest.innermost(block):
-        above = nest.tree.idom[target]
-        assert above is not None
-        target = above
-    return target

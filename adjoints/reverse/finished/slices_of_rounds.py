@@ -38,6 +38,7 @@ from zygote_py.ir import (
     is_left_out,
     loop_nest,
     ops,
+    place_before,
     replace_uses,
     uses,
 )
@@ -131,8 +132,9 @@ def _index(use: Use) -> tuple[Operand, ...] | None:
     array, first = user.args[0], _FIRST[user.op]
     index = user.args[first:]
     is_element = isinstance(array.type, types.Array) and len(index) == array.type.ndim
-    is_element = is_element and all(isinstance(each.type, types.Integer) for each in index)
-    return index if is_element and not any(each is array for each in user.args[1:]) else None
+    if not is_element or not all(isinstance(each.type, types.Integer) for each in index):
+        return None
+    return None if any(each is array for each in user.args[1:]) else index
 
 
 def _narrow(function: Function, nest: LoopNest, array: Instr, where: list[Use], loop: Loop, axis: int) -> None:
@@ -141,14 +143,7 @@ def _narrow(function: Function, nest: LoopNest, array: Instr, where: list[Use], 
     lengths = tuple(each for place, each in enumerate(array.args) if place != axis)
     made = Instr(ops.zeros, lengths, _array_of(kind.dtype, kind.ndim - 1, "C"), array.hint, array.loc)
     accesses = [use for use in where if not _is_length(use)]
-    block = nest.tree.nearest(use.at for use in accesses)
-    while nest.innermost(block) is not loop:
-        above = nest.tree.idom[block]
-        assert above is not None
-        block = above
-    users = {use.user for use in accesses}
-    places = [place for place, each in enumerate(block.instrs) if each in users]
-    block.instrs.insert(places[0] if places else len(block.instrs), made)
+    place_before(nest, loop, made, accesses)
     for use in accesses:
         user = use.user
         assert isinstance(user, Instr)

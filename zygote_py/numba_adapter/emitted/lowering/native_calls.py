@@ -1,4 +1,5 @@
-"""Calls of a few functions that nearly every derivative makes, lowered here: `np.zeros`, `np.empty_like`, `max`.
+"""Calls of a few functions that nearly every derivative makes, lowered here: `np.zeros`, `np.empty_like`, `max`; and
+sums and products of complex numbers.
 
 Numba writes these functions in Python, several for each, and compiles them first, for each type: half of the time that
 a small gradient takes. Here they are lowered at once, for numbers and truth values in arrays of which Numba knows all
