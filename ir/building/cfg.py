@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import reduce
 
-from zygote_py.ir.analysis import Loop, LoopNest, loop_nest, reverse_postorder
+from zygote_py.ir.analysis import loop_nest, reverse_postorder
 from zygote_py.ir.core import Block, Function, Instr, Jump, Operand, Phi, Type, predecessors, retarget
 from zygote_py.ir.types import common_type
 from zygote_py.ir.walks import Use
@@ -63,9 +63,8 @@ def joined(block: Block, incoming: Mapping[Block, Operand], type: Type, hint: st
     return phi
 
 
-def place_before(nest: LoopNest, loop: Loop | None, instr: Instr, where: Sequence[Use]) -> None:
-    """Insert an instruction before all uses of its value: in the last block of `loop`, and of no loop within it."""
-    block = nest.nearest((use.at for use in where), loop)
+def place_before(block: Block, instr: Instr, where: Sequence[Use]) -> None:
+    """Insert an instruction in a block that dominates all uses of its value, before the first of them."""
     users = {use.user for use in where}
     places = (place for place, each in enumerate(block.instrs) if each in users)
     block.instrs.insert(next(places, len(block.instrs)), instr)

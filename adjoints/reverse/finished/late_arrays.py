@@ -25,10 +25,11 @@ def allocate_late(function: Function) -> None:
         return
     used, nest = uses(function), loop_nest(function)
     for block, instr in made:
-        where, loop = used[instr], nest.innermost(block)
-        if where and nest.nearest((use.at for use in where), loop) is not block:
-            block.instrs.remove(instr)
-            place_before(nest, loop, instr, where)
+        if where := used[instr]:
+            target = nest.nearest((use.at for use in where), nest.innermost(block))
+            if target is not block:
+                block.instrs.remove(instr)
+                place_before(target, instr, where)
 
 
 def _is_movable(instr: Instr) -> bool:

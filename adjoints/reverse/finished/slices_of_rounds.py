@@ -56,12 +56,14 @@ def make_slices_in_rounds(function: Function) -> bool:
     if not arrays or any(ops.is_of_threads(each.op) for each in function.instrs()):
         return False
     used, home, nest = uses(function), definitions(function), loop_nest(function)
+    made = [each for each in function.instrs() if ops.of(each.op).role is ops.Role.ALLOCATE]
     changed = False
     for array in arrays:
         found = _found(function, nest, home[array], used[array])
-        if found is not None and _is_made(function, nest.tree, home, array):
+        if found is not None and _is_made(made, nest.tree, home, array):
             _narrow(function, nest, array, used[array], *found)
             home[array].instrs.remove(array)
+            made.remove(array)
             changed = True
     return changed
 
@@ -87,12 +89,12 @@ def _found(function: Function, nest: LoopNest, home: Block, where: list[Use]) ->
     return None
 
 
-def _is_made(function: Function, tree: DominatorTree, home: Mapping[Value, Block], array: Instr) -> bool:
+def _is_made(made: list[Instr], tree: DominatorTree, home: Mapping[Value, Block], array: Instr) -> bool:
     """Return whether no length is negative: lengths of arrays are not, nor are those of another that is made before."""
     known: set[Operand] = set()
-    for each in function.instrs():
-        if ops.of(each.op).role is ops.Role.ALLOCATE and each is not array and each in home:
-            known.update(each.args if tree.dominates(home[each], home[array]) else ())
+    for each in made:
+        if each is not array and tree.dominates(home[each], home[array]):
+            known.update(each.args)
     return all(
         each in known
         or (isinstance(each, Const) and isinstance(each.value, int) and each.value >= 0)
@@ -143,7 +145,7 @@ def _narrow(function: Function, nest: LoopNest, array: Instr, where: list[Use], 
     lengths = tuple(each for place, each in enumerate(array.args) if place != axis)
     made = Instr(ops.zeros, lengths, _array_of(kind.dtype, kind.ndim - 1, "C"), array.hint, array.loc)
     accesses = [use for use in where if not _is_length(use)]
-    place_before(nest, loop, made, accesses)
+    place_before(nest.nearest((use.at for use in accesses), loop), made, accesses)
     for use in accesses:
         user = use.user
         assert isinstance(user, Instr)

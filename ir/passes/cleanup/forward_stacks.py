@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from zygote_py.ir import ops
-from zygote_py.ir.analysis.loops import LoopNest, loop_nest
+from zygote_py.ir.analysis.loops import loop_nest
 from zygote_py.ir.core import Block, Function, Instr, Operand, Value
 from zygote_py.ir.passes.cleanup.copy_propagation import is_kind_of
 from zygote_py.ir.walks import Use, replace, uses
@@ -27,42 +27,36 @@ def forward_stacks(function: Function) -> None:
     if not stacks:
         return
     used, nest = uses(function), loop_nest(function)
-    gone: set[Value] = set()
+    places = {instr: place for block in function.blocks for place, instr in enumerate(block.instrs)}
+    gone: set[Instr] = set()
     found: dict[Value, Operand] = {}
     for block, stack in stacks:
-        changes = [use for use in used[stack] if _changes(use, stack)]
-        pushes = [use for use in changes if isinstance(use.user, Instr) and use.user.op is ops.push]
-        pops = [use for use in changes if use not in pushes]
-        if len(changes) < len(used[stack]) or not pushes:
+        changes = _changes(used[stack], stack)
+        if not changes:
             continue
+        pops = [each for each in changes if each[0].op is ops.pop]
         if pops:
-            if len(pushes) > 1 or len(pops) > 1 or len({nest.innermost(each) for each in (block, *_at(changes))}) > 1:
+            if len(changes) > 2 or len(pops) > 1:
                 continue
-            ((push,), (pop,)) = ([use.user for use in each] for each in (pushes, pops))
-            assert isinstance(push, Instr)
-            assert isinstance(pop, Instr)
-            if not is_kind_of(push.args[1].type, pop.type) or not _is_before(nest, pushes[0], pops[0]):
+            (push, at), (pop, later) = sorted(changes, key=lambda each: each[0].op is ops.pop)
+            is_before = places[push] < places[pop] if at is later else nest.tree.dominates(at, later)
+            loops = {nest.innermost(each) for each in (block, at, later)}
+            if not is_before or len(loops) > 1 or not is_kind_of(push.args[1].type, pop.type):
                 continue
             found[pop] = push.args[1]
-        gone.update(use.user for use in changes if isinstance(use.user, Instr))
+        gone.update(instr for instr, _ in changes)
     if gone:
         for block in function.blocks:
             block.instrs = [instr for instr in block.instrs if instr not in gone]
         replace(function, found)
 
 
-def _changes(use: Use, stack: Instr) -> bool:
-    """Return whether a use pushes to a stack, or pops from it."""
-    user = use.user
-    return isinstance(user, Instr) and user.op in (ops.push, ops.pop) and stack not in user.args[1:]
-
-
-def _at(found: Sequence[Use]) -> list[Block]:
-    return [use.block for use in found]
-
-
-def _is_before(nest: LoopNest, push: Use, pop: Use) -> bool:
-    if push.block is pop.block:
-        instrs: Sequence[object] = push.block.instrs
-        return instrs.index(push.user) < instrs.index(pop.user)
-    return nest.tree.dominates(push.block, pop.block)
+def _changes(where: Sequence[Use], stack: Instr) -> list[tuple[Instr, Block]]:
+    """Return what pushes to a stack and pops from it, with the blocks; nothing if it has no pushes, or other uses."""
+    found = []
+    for use in where:
+        user = use.user
+        if not isinstance(user, Instr) or user.op not in (ops.push, ops.pop) or stack in user.args[1:]:
+            return []
+        found.append((user, use.block))
+    return found if any(user.op is ops.push for user, _ in found) else []

@@ -70,6 +70,10 @@ def forwarded(text: str) -> str:
         {"second": "push %s, %x\n  %a = pop %s : f64"},
         {"first": "%y = mul %x, 2.0 : f64\n  push %s, %y", "second": "%a = pop %s : f64", "third": "%z = neg %x : f64"},
         {"first": "push %s, %x", "second": "%a = neg %x : f64", "third": "push %s, %x"},  # nothing is popped
+        {  # from one to another
+            "first": "push %s, %x\n  %t = stack : list(f64)\n  %y = pop %s : f64\n  push %t, %y",
+            "second": "%a = pop %t : f64",
+        },
     ],
 )
 def test_what_is_pushed_before_is_the_value(parts):
