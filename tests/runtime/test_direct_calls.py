@@ -293,7 +293,7 @@ def test_values_in_sight_stay_alive():
     assert is_direct(df, 1.0)
     for _ in range(100):
         exec("def inner(x): return 3.0 * x * x", namespace)
-        gc.collect()
+        gc.collect(0)
     check_after_a_change(df, 7.0)
 
 
