@@ -124,6 +124,7 @@ from .passes.cleanup.merge_blocks import merge_blocks as merge_blocks
 from .passes.cleanup.redundant_phis import remove_redundant_phis as remove_redundant_phis
 from .passes.program.flatten_results import flatten_results as flatten_results
 from .passes.program.inline import inline_calls as inline_calls, shares_what_it_writes as shares_what_it_writes
+from .passes.program.join_stacks import join_stacks as join_stacks
 from .passes.program.outline import (
     inputs_of as inputs_of,
     outlined_body as outlined_body,

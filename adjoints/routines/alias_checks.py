@@ -139,7 +139,8 @@ def refuse_shared_arguments(function: Function) -> list[Instr]:
     arrays = [(each, name) for each, name in found if isinstance(each.type, types.Array)]
     lists = [(each, name) for each, name in found if isinstance(each.type, types.List)]
     written = {each: f"`{name}`" for each, name in arrays if memory.writers_to(each)}
-    defined = max((number + 1 for number, each in enumerate(function.entry.instrs) if each in dict(found)), default=0)
+    given = {each for each, _ in found}
+    defined = max((number + 1 for number, each in enumerate(function.entry.instrs) if each in given), default=0)
     with inserting(function.entry, defined, function.loc) as b:
         for x, name in arrays:
             if isinstance(x.type, types.Array) and x.type.layout == "A" and x in written:

@@ -75,6 +75,7 @@ class Memory:
         self._successors: dict[Block, tuple[Block, ...]] = {}
         self._place: dict[Value, tuple[Block | None, int]] = dict.fromkeys(function.params, (None, 0))
         self._writers: dict[Value, list[Instr]] = {}
+        self._targets_of: dict[Value, list[tuple[Instr, Operand, set[Operand], bool]]] = {}  # by root
         self._written: dict[Value, dict[Block, list[int]]] = {}  # by root: the positions of its writers, in order
         self.outside: set[Value] = {param for param in function.params if has_memory(param.type)}
         for block in function.blocks:
@@ -148,25 +149,41 @@ class Memory:
         Of a tuple that is given, an item may be asked for.
         """
 
-        def may_be(base: Operand, writer: Instr) -> bool:
-            if base is given or not isinstance(base, Param | Instr):
+        kinds, root = kinds_of(given.type), self.root(given)
+        found = (
+            writer
+            for writer, target, bases_of, is_any in self._targets(root)
+            if (is_any or given in bases_of) and not kinds.isdisjoint(kinds_of(target.type))
+        )
+        return list(dict.fromkeys(found))
+
+    def _targets(self, root: Value | None) -> list[tuple[Instr, Operand, set[Operand], bool]]:
+        """Return the writers to a root, and what each may write to: its bases, and whether it may be any parameter."""
+
+        def is_any(base: Operand, writer: Instr) -> bool:
+            if not isinstance(base, Param | Instr):
                 return True
-            if isinstance(base, Param) and isinstance(base.type, types.BaseTuple):
-                return True
-            if not isinstance(base, Instr) or is_fresh(base):
+            if isinstance(base, Param):
+                return isinstance(base.type, types.BaseTuple)
+            if is_fresh(base):
                 return False
             return base.op is not ops.stack or ops.of(writer.op).role not in (Role.STORE, Role.APPEND, Role.POP)
 
-        return [
-            writer
-            for writer in self.writers(given)
-            if any(
-                self.may_share(target, given)
-                and not kinds_of(target.type).isdisjoint(kinds_of(given.type))
-                and any(may_be(base, writer) for base in bases(target))
+        if root is None:
+            return []
+        if root not in self._targets_of:
+            written = [
+                (writer, target)
+                for writer in self._writers.get(root, ())
                 for target in writes(writer)
-            )
-        ]
+                if self.root(target) is root
+            ]
+            found = {target: bases(target) for target in {target for _, target in written}}
+            self._targets_of[root] = [
+                (writer, target, found[target], any(is_any(base, writer) for base in found[target]))
+                for writer, target in written
+            ]
+        return self._targets_of[root]
 
     def is_written(self, operand: Operand) -> bool:
         """Return whether any instruction writes to memory that a value may reach."""

@@ -29,7 +29,6 @@ from zygote_py.ir.passes.cleanup.dead_code import remove_dead_code
 from zygote_py.ir.passes.cleanup.dead_loops import remove_dead_loops
 from zygote_py.ir.passes.cleanup.fold_constants import fold_constants
 from zygote_py.ir.passes.cleanup.forward_stacks import forward_stacks
-from zygote_py.ir.passes.cleanup.join_stacks import join_stacks
 from zygote_py.ir.passes.cleanup.merge_blocks import merge_blocks
 from zygote_py.ir.passes.cleanup.redundant_phis import remove_redundant_phis
 from zygote_py.ir.passes.cleanup.whole_tuples import store_whole_tuples
@@ -83,7 +82,6 @@ __all__ = [
     "forward_jumps",
     "forward_stacks",
     "join_loop_edges",
-    "join_stacks",
     "keep_counting",
     "keep_invariant_elements",
     "make_merges_binary",

@@ -394,8 +394,9 @@ def compile_pullback(
     take_integers(forward, given)
     hidden = _take_captured(forward, lowered, hidden)
     take_arguments(forward, (*given, *_types_of(hidden)), copies=True)
+    finish(*halves)
     texts = [
-        emit_and_widen(gather_products(finish(half)), f"{primal.name}_{which}", request.options, {}, ())
+        emit_and_widen(gather_products(half), f"{primal.name}_{which}", request.options, {}, ())
         for half, which in zip(halves, ("forward", "reverse"), strict=True)
     ]
     known = tuple((param.hint, param.type) for param in parameters)

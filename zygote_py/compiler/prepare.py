@@ -83,6 +83,7 @@ from zygote_py.ir import (
     flatten_results,
     inline_calls,
     is_helper,
+    join_stacks,
     make_canonical,
     ops,
     passes,
@@ -468,24 +469,30 @@ def copied(b: Builder, value: Operand) -> Operand:
 
 
 @stage("simplification")
-def finish(function: Function, *, in_threads: bool = False) -> Function:
-    """Prepare a function and its routines for emission, in place; afterwards they cannot be differentiated.
+def finish(*functions: Function, in_threads: bool = False) -> None:
+    """Prepare functions and their routines for emission, in place; afterwards they cannot be differentiated.
 
     Of a kernel, which others run as well, `in_threads`, sums will be atomic, and stay in memory.
     """
-    for each in (*(routine.function for routine in routines_of(function)), function):
+    routines = tuple(dict.fromkeys(routine for function in functions for routine in routines_of(function)))
+    every = (*(routine.function for routine in routines), *functions)
+    for each in every:
         if write_out_guards(each):
             passes.run(each, passes.CLEAN_UP)
-        passes.run(each, [passes.store_whole_tuples, passes.forward_stacks, passes.join_stacks])
+        passes.run(each, [passes.store_whole_tuples, passes.forward_stacks])
+    join_stacks(functions, routines)
+    for each in every:
         if not in_threads and make_slices_in_rounds(each):
             passes.run(each, passes.CLEAN_UP)
         assign_first_contributions(each)
         accumulate_products(each)
-    for routine in routines_of(function):
+    for routine in routines:
         if keep_elements_in_variables(routine.function):
             passes.run(routine.function, passes.CLEAN_UP)
-    tidied = tidy(function, keep_elements_in_variables)
-    for each in (*(routine.function for routine in routines_of(tidied)), tidied):
+    for function in functions:
+        tidy(function, keep_elements_in_variables)
+    left = dict.fromkeys(routine.function for function in functions for routine in routines_of(function))
+    for each in (*left, *functions):
         if drop_product_checks(each):
             passes.remove_dead_code(each)
         if return_copied_arrays(each):
@@ -495,4 +502,3 @@ def finish(function: Function, *, in_threads: bool = False) -> Function:
             passes.run(each, passes.CLEAN_UP)
         if not in_threads:
             allocate_late(each)
-    return tidied

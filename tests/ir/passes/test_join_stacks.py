@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from tests.ir.transform import read, shown
-from zygote_py.ir import interpret, verify
-from zygote_py.ir.passes import join_stacks
+from zygote_py.ir import Function, Routine, interpret, join_stacks, verify
 
-LOOPS = """
+ROUNDS = """
 b0:
-  %s = stack : list(f64)
-  %t = stack : list(f64)
+  %s = stack : list({item})
+  %t = stack : list({item})
   jump b1
 b1:
   %i: i64 = phi b0: 0, b2: %i2
@@ -45,19 +46,33 @@ POPS = """%b = pop %t : f64
   %q = mul %b, %r : f64
   %a = pop %s : f64
   %r2 = add %q, %a : f64"""
+HEADER = "function f(%x: f64, %n: i64) -> f64"
+LISTS = "function f(%s: list(f64), %t: list(f64), %x: f64, %n: i64) -> f64"
+VALUES = [(0.5, n) for n in range(5)]
 
 
-def joined(pushes: str, pops: str) -> str:
-    function = read(LOOPS.format(pushes=pushes, pops=pops), "function f(%x: f64, %n: i64) -> f64")
-    expected = [interpret(function, 0.5, n) for n in range(4)]
-    join_stacks(function)
-    verify(function, "join_stacks")
-    assert [interpret(function, 0.5, n) for n in range(4)] == expected
-    return shown(function)
+def joined(source: str, called: str = "", lists: str = LISTS) -> str:
+    """The text of a function, and of a routine that it calls in place of `hypot`."""
+    function, routine = read(source, HEADER), Routine("g")
+    if called:
+        routine.function = read(called, lists)
+    functions: list[Function] = [function, routine.function] if called else [function]
+    for each in functions:
+        for instr in each.instrs():
+            if instr.op is math.hypot:
+                instr.op = routine
+    routine.writes = frozenset((0, 1))
+    expected = [interpret(function, *values) for values in VALUES]
+    join_stacks([function], [routine] if called else [])
+    for each in functions:
+        verify(each, "join_stacks")
+    assert [interpret(function, *values) for values in VALUES] == expected
+    assert all(number < len(routine.function.params) for number in routine.writes) or not called
+    return "\n".join(map(shown, functions))
 
 
 def test_two_stacks_become_one():
-    text = joined(PUSHES, POPS)
+    text = joined(ROUNDS.format(item="f64", pushes=PUSHES, pops=POPS))
     assert text.count("= stack") == text.count("push ") == text.count("= pop") == 1
     assert "list((f64, f64))" in text
 
@@ -71,4 +86,171 @@ def test_two_stacks_become_one():
     ids=["twice in a block", "pushed again"],
 )
 def test_others_are_left(pushes, pops):
-    assert joined(pushes, pops).count("= stack") == 2
+    assert joined(ROUNDS.format(item="f64", pushes=pushes, pops=pops)).count("= stack") == 2
+
+
+INNER = """%y = add %x1, 1.0 : f64
+  %u = stack : list(f64)
+  push %u, %x1
+  push %s, %u
+  %z = sub %x1, 2.0 : f64
+  %v = stack : list(f64)
+  push {last}, %v
+  push {first}, %z"""
+
+
+def test_stacks_of_stacks():
+    pops = POPS.replace("%b = pop %t : f64", "%w = pop %t : list(f64)\n  %b = pop %w : f64").replace(
+        "%a = pop %s : f64", "%o = pop %s : list(f64)\n  %a = pop %o : f64"
+    )
+    text = joined(ROUNDS.format(item="list(f64)", pushes=INNER.format(first="%v", last="%t"), pops=pops))
+    assert text.count("= stack") == text.count("push ") == text.count("= pop") == 2
+    assert "list(list((f64, f64)))" in text
+
+
+WAYS = """
+b0:
+  %none = stack : list(f64)
+  %nil = stack : list(f64)
+  %s = stack : list(f64)
+  %t = stack : list(f64)
+  %c = gt %n, 2 : bool
+  branch %c, b1, b2
+b1:
+  %y = mul %x, 3.0 : f64
+  push %s, %x
+  push %t, %y
+  {more}
+  jump b3
+b2:
+  jump b3
+b3:
+  %p: list(f64) = phi b1: %s, b2: {none}
+  %q: list(f64) = phi b1: %t, b2: {nil}
+  branch %c, b4, b5
+b4:
+  %a = pop %q : f64
+  %b = pop %p : f64
+  %z = sub %a, %b : f64
+  jump b6
+b5:
+  jump b6
+b6:
+  %r: f64 = phi b4: %z, b5: 0.5
+  return %r
+"""
+
+
+def test_stacks_of_branches():
+    text = joined(WAYS.format(more="", none="%none", nil="%nil"))
+    assert text.count("= stack") == 2
+    assert text.count("push ") == text.count("= pop") == text.count(": list((f64, f64)) ") == 1
+
+
+def test_stacks_that_are_selected_in_another_way_are_left():
+    text = joined(WAYS.format(more="", none="%none", nil="%t"))
+    assert text.count("= pop") == 2
+    text = joined(WAYS.format(more="push %none, %x", none="%none", nil="%nil"))
+    assert text.count("= pop") == 2
+
+
+CALLS = """
+b0:
+  %s = stack : list(f64)
+  %t = stack : list(f64)
+  %y = mul %x, 3.0 : f64
+  {pushes}
+  {call}
+  %a = pop %s : f64
+  %b = pop %t : f64
+  %z = sub %a, %b : f64
+  %r = mul %z, %u : f64
+  return %r
+"""
+TWO = "push %s, %x\n  push %t, %y"
+CALL = "%u = math.hypot %s, %t, %x, %n : f64"
+CALLED = """
+b0:
+  %c = gt %n, 0 : bool
+  branch %c, b1, b2
+b1:
+  push %t, %x
+  push %s, 1.5
+  %m = sub %n, 1 : i64
+  %y = add %x, 0.5 : f64
+  %u = math.hypot %s, %t, %y, %m : f64
+  {pops}
+  %v = mul %a, %b : f64
+  %w = sub %v, %u : f64
+  jump b3
+b2:
+  jump b3
+b3:
+  %r: f64 = phi b1: %w, b2: %x
+  return %r
+"""
+OF_BOTH = "%a = pop %s : f64\n  %b = pop %t : f64"
+
+
+def test_stacks_that_are_passed_to_a_recursive_routine():
+    text = joined(CALLS.format(pushes=TWO, call=CALL), CALLED.format(pops=OF_BOTH))
+    assert text.count("= stack") == 1
+    assert text.count("push ") == text.count("= pop") == 2
+
+
+@pytest.mark.parametrize(
+    ("caller", "called"),
+    [
+        (CALLS.format(pushes="push %s, %x\n  push %t, %y", call=CALL.replace("%s, %t", "%t, %s")), CALLED),
+        (CALLS.format(pushes="push %s, %x", call=CALL + "\n  push %t, %y"), CALLED),
+        (CALLS.format(pushes=TWO, call=CALL.replace("%s, %t", "%s, %s")), CALLED),
+        (CALLS.format(pushes=TWO, call=CALL + "\n  %k = len %s : i64"), CALLED),
+        (CALLS.format(pushes=TWO, call=CALL), CALLED.replace("%s, %t, %y, %m", "%t, %s, %y, %m")),
+        (
+            CALLS.format(pushes=TWO, call=CALL),
+            CALLED.replace("%y = add", "push %t, %x\n  %o = pop %t : f64\n  %y = add"),
+        ),
+    ],
+    ids=["crossed", "around the call", "one for two", "read", "crossed within", "changed again"],
+)
+def test_stacks_that_are_passed_in_another_way(caller, called):
+    """If both take the other's place they may be joined, too; what is computed is compared."""
+    joined(caller, called.format(pops=OF_BOTH))
+
+
+def test_stacks_that_change_around_a_call_are_left():
+    text = joined(CALLS.format(pushes="push %s, %x", call=CALL + "\n  push %t, %y"), CALLED.format(pops=OF_BOTH))
+    assert text.count("= stack") == 2
+
+
+SELECTED = """
+b0:
+  %s = stack : list(f64)
+  %t = stack : list(f64)
+  %u = stack : list(f64)
+  %v = stack : list(f64)
+  push %s, %x
+  push %t, 2.0
+  jump b1
+b1:
+  push %u, 3.0
+  push %v, 4.0
+  %c = gt %n, 2 : bool
+  branch %c, b2, b3
+b2:
+  jump b4
+b3:
+  jump b4
+b4:
+  %p: list(f64) = phi b2: %s, b3: %u
+  %q: list(f64) = phi b2: {first}, b3: {second}
+  %a = pop %p : f64
+  %b = pop %q : f64
+  %r = truediv %a, %b : f64
+  return %r
+"""
+
+
+def test_stacks_that_come_from_each_other_in_the_same_way():
+    assert joined(SELECTED.format(first="%t", second="%v")).count("= stack") == 2
+    assert joined(SELECTED.format(first="%v", second="%t")).count("= stack") == 4
