@@ -25,12 +25,16 @@ class Flows:
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
+        self._nodes: dict[Operand, Value | None] = {}
 
     def node(self, operand: Operand) -> Value | None:
         """Return the node of a value; None if its type is not differentiable."""
-        if not isinstance(operand, Value) or not carries_adjoint(operand.type):
+        if not isinstance(operand, Value):
             return None
-        return self._memory.root(operand) or operand
+        if operand not in self._nodes:
+            root = self._memory.root(operand) or operand
+            self._nodes[operand] = root if carries_adjoint(operand.type) else None
+        return self._nodes[operand]
 
     def edges(self, value: Value) -> Iterator[tuple[Value, Value]]:
         """Yield the pairs of nodes between which a phi or an instruction propagates derivatives."""

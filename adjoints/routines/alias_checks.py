@@ -138,7 +138,7 @@ def refuse_shared_arguments(function: Function) -> list[Instr]:
     found = _arguments_with_arrays(function)
     arrays = [(each, name) for each, name in found if isinstance(each.type, types.Array)]
     lists = [(each, name) for each, name in found if isinstance(each.type, types.List)]
-    written = {each: f"`{name}`" for each, name in arrays if memory.writers_to(each)}
+    written = {each: f"`{name}`" for each, name in arrays if memory.is_written_to(each)}
     given = {each for each, _ in found}
     defined = max((number + 1 for number, each in enumerate(function.entry.instrs) if each in given), default=0)
     with inserting(function.entry, defined, function.loc) as b:

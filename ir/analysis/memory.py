@@ -23,6 +23,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numba import types
@@ -60,6 +62,20 @@ def is_made_after(made: Value, other: Value, home: Mapping[Value, Block], tree: 
     return there is None or tree.dominates(there, here)
 
 
+_Target = tuple[int, Instr, frozenset[object]]  # which of the writers to a root, and to which kinds of memory it writes
+
+
+class _Targets(NamedTuple):
+    """The writes to a root: by what they may be to, those that may be to any parameter, and the kinds of these."""
+
+    of_base: dict[Operand, list[_Target]]
+    of_any: list[_Target]
+    kinds: set[object]
+
+
+_NO_TARGETS = _Targets({}, [], set())
+
+
 class Memory:
     """The roots of a function and the writes to them, as the function was at construction.
 
@@ -75,7 +91,6 @@ class Memory:
         self._successors: dict[Block, tuple[Block, ...]] = {}
         self._place: dict[Value, tuple[Block | None, int]] = dict.fromkeys(function.params, (None, 0))
         self._writers: dict[Value, list[Instr]] = {}
-        self._targets_of: dict[Value, list[tuple[Instr, Operand, set[Operand], bool]]] = {}  # by root
         self._written: dict[Value, dict[Block, list[int]]] = {}  # by root: the positions of its writers, in order
         self.outside: set[Value] = {param for param in function.params if has_memory(param.type)}
         for block in function.blocks:
@@ -148,17 +163,25 @@ class Memory:
 
         Of a tuple that is given, an item may be asked for.
         """
+        known, kinds = self._targets_of(given), kinds_of(given.type)
+        writes_to = (*known.of_base.get(given, ()), *known.of_any)
+        found = {place: writer for place, writer, of in writes_to if not kinds.isdisjoint(of)}
+        return [found[place] for place in sorted(found)]
 
-        kinds, root = kinds_of(given.type), self.root(given)
-        found = (
-            writer
-            for writer, target, bases_of, is_any in self._targets(root)
-            if (is_any or given in bases_of) and not kinds.isdisjoint(kinds_of(target.type))
+    def is_written_to(self, given: Value) -> bool:
+        """Return whether there are such instructions."""
+        known, kinds = self._targets_of(given), kinds_of(given.type)
+        return not kinds.isdisjoint(known.kinds) or any(
+            not kinds.isdisjoint(of) for _, _, of in known.of_base.get(given, ())
         )
-        return list(dict.fromkeys(found))
 
-    def _targets(self, root: Value | None) -> list[tuple[Instr, Operand, set[Operand], bool]]:
-        """Return the writers to a root, and what each may write to: its bases, and whether it may be any parameter."""
+    def _targets_of(self, given: Value) -> _Targets:
+        root = self.root(given)
+        return _NO_TARGETS if root is None else self._targets.get(root, _NO_TARGETS)
+
+    @cached_property
+    def _targets(self) -> Mapping[Value, _Targets]:
+        """What is written to, by root."""
 
         def is_any(base: Operand, writer: Instr) -> bool:
             if not isinstance(base, Param | Instr):
@@ -169,21 +192,26 @@ class Memory:
                 return False
             return base.op is not ops.stack or ops.of(writer.op).role not in (Role.STORE, Role.APPEND, Role.POP)
 
-        if root is None:
-            return []
-        if root not in self._targets_of:
-            written = [
-                (writer, target)
-                for writer in self._writers.get(root, ())
-                for target in writes(writer)
-                if self.root(target) is root
-            ]
-            found = {target: bases(target) for target in {target for _, target in written}}
-            self._targets_of[root] = [
-                (writer, target, found[target], any(is_any(base, writer) for base in found[target]))
-                for writer, target in written
-            ]
-        return self._targets_of[root]
+        found: dict[Value, _Targets] = {}
+        known: dict[Operand, set[Operand]] = {}
+        writers = {writer for each in self._writers.values() for writer in each}
+        in_order = (each for values in self._values.values() for each in values if each in writers)
+        for place, writer in enumerate(in_order):
+            assert isinstance(writer, Instr)
+            for target in writes(writer):
+                root = self.root(target)
+                if root is None:
+                    continue
+                targets = found.setdefault(root, _Targets({}, [], set()))
+                if target not in known:
+                    known[target] = bases(target)
+                written = place, writer, kinds_of(target.type)
+                if any(is_any(base, writer) for base in known[target]):
+                    targets.of_any.append(written)
+                    targets.kinds.update(written[2])
+                for base in known[target]:
+                    targets.of_base.setdefault(base, []).append(written)
+        return found
 
     def is_written(self, operand: Operand) -> bool:
         """Return whether any instruction writes to memory that a value may reach."""

@@ -81,7 +81,7 @@ def _effects(function: Function, memory: Memory) -> tuple[frozenset[int], frozen
 
     given = [param for param in function.params if has_memory(param.type)]
     return (
-        numbers([param for param in given if memory.writers_to(param)]),
+        numbers([param for param in given if memory.is_written_to(param)]),
         numbers([param for param in given if memory.root(param) in results]),
         any(map(_acts, function.instrs())) or any(isinstance(block.terminator, Raise) for block in function.blocks),
     )

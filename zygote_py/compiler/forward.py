@@ -194,6 +194,6 @@ def _obstacle(request: Request, lowered: LoweredFunction, wrt: Collection[int]) 
     if any(isinstance(each.op, Routine) and each.op.is_custom for each in _all_instrs(function)):
         return "with a custom rule is not supported"
     memory = Memory(function)
-    if any(memory.writers_to(param) for param in function.params if isinstance(param.type, types.Array)):
+    if any(memory.is_written_to(param) for param in function.params if isinstance(param.type, types.Array)):
         return "that may write to its arguments is not supported"
     return None

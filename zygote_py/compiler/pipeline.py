@@ -382,7 +382,7 @@ def compile_pullback(
     written = [
         param
         for param in parameters
-        if any(is_array(leaf.type) and memory.writers_to(leaf) for leaf in reachable((param,), parts))
+        if any(is_array(leaf.type) and memory.is_written_to(leaf) for leaf in reachable((param,), parts))
     ]
     places = [number for number, param in enumerate(parameters) if param in written]
     refuse_in_pullback(given, places, lowered.result_type, request.loc)
