@@ -16,7 +16,7 @@ import numpy as np
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.core import Block, Const, Function, Instr, Loc, Operand, Return, Type, Value
+from zygote_py.ir.core import Block, Const, Function, Instr, InternalError, Loc, Operand, Return, Type, Value
 from zygote_py.ir.types import components_of, copied_type, with_components, writable
 from zygote_py.ir.walks import grouped, replace_uses
 
@@ -152,6 +152,8 @@ def items_of(value: Operand) -> tuple[Operand, ...]:
     """Return the individual results of a routine: the items of a packed tuple, nothing for None, else the value."""
     if isinstance(value, Instr) and value.op is ops.pack:
         return value.args
+    if isinstance(value.type, types.BaseTuple):
+        raise InternalError(f"a returned tuple of type {value.type}, of which the items are not known")
     return () if isinstance(value.type, types.NoneType) else (value,)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from zygote_py.numpy_functions.creation import new_arrays, ranges_and_matrices
 from zygote_py.numpy_functions.indexing import selecting
 from zygote_py.numpy_functions.linalg import linalg
-from zygote_py.numpy_functions.lists import dicts, lists
+from zygote_py.numpy_functions.lists import dicts, heaps, lists
 from zygote_py.numpy_functions.manipulation import joining, rearranging, views
 from zygote_py.numpy_functions.mathematics import reductions, signals, sums
 from zygote_py.numpy_functions.random import distributions, draws

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from zygote_py.ir import ops
 from zygote_py.ir.building.cfg import joined, order_blocks
 from zygote_py.ir.core import Block, Function, Instr, Jump, Operand, Return, Type, Value
+from zygote_py.ir.types import with_components
 
 
 def merge_returns(function: Function) -> None:
@@ -39,12 +40,13 @@ def merge_returns(function: Function) -> None:
 def _merged(block: Block, incoming: Mapping[Block, Operand], type: Type) -> Operand:
     """Return the merged result of the predecessors of a block; tuples that all of them pack are merged item by item."""
     made = [value for value in incoming.values() if isinstance(value, Instr) and value.op is ops.pack]
-    if len(made) == len(incoming) and len({tuple(item.type for item in pack.args) for pack in made}) == 1:
-        whole = Instr(ops.pack, (), type, "", block.loc)
-        whole.args = tuple(
+    if len(made) == len(incoming) and len({len(pack.args) for pack in made}) == 1:
+        items = tuple(
             _merged(block, {pred: pack.args[number] for pred, pack in zip(incoming, made, strict=True)}, item.type)
             for number, item in enumerate(made[0].args)
         )
+        kind = with_components(type, tuple(item.type for item in items))  # arrays may differ in order
+        whole = Instr(ops.pack, items, kind, "", block.loc)
         block.instrs.append(whole)
         return whole
     hints = {value.hint if isinstance(value, Value) else "" for value in incoming.values()}

@@ -202,6 +202,22 @@ def ident_loss(x, n):
     return y[0] * y[1] + x[0]
 
 
+def any_order(a, n):
+    if n == 0:
+        return a, 1.0
+    if n == 1:
+        return a.T, 2.0
+    b, weight = any_order(a * a, n - 1)
+    return b, 3.0 * weight
+
+
+def any_order_loss(a):
+    """The first item of the tuples is in C order at one return, and in no known order at the others."""
+    b, u = any_order(a, 0)
+    c, v = any_order(a, 2)
+    return b[0, 1] * u + c[0, 1] * v
+
+
 LEFT = np.array([1, 3, -1, -1, 5, -1, -1])
 RIGHT = np.array([2, 4, -1, -1, 6, -1, -1])
 
@@ -232,6 +248,7 @@ def normal(*shape):
         (grow_loss, (normal(3), 3)),
         (view_loss, (normal(5),)),
         (ident_loss, (normal(2), 3)),
+        (any_order_loss, (normal(2, 2),)),
     ],
     ids=lambda each: getattr(each, "__name__", ""),
 )

@@ -59,6 +59,16 @@ def test_returned_arrays_may_differ_in_their_order(two):
     assert f"%t: {merged} = phi" in shown(function)
 
 
+def test_items_of_returned_tuples_may_differ_in_their_order():
+    header = "function f(%a: f64[:], %b: f64[:]A, %p: bool) -> (f64[:], i64)"
+    ways = "b1:\n  %s = pack %a, 1 : (f64[:], i64)\n  return %s\nb2:\n  %t = pack %b, 2 : (f64[:]A, i64)\n  return %t"
+    function = read(f"b0:\n  branch %p, b1, b2\n{ways}", header)
+    merge_returns(function)
+    verify(function)
+    assert ": f64[:]A = phi b1: %a, b2: %b" in " ".join(shown(function).split())
+    assert ": i64 = phi b1: 1, b2: 2" in " ".join(shown(function).split())
+
+
 def test_returns_that_differ_otherwise_are_a_fault():
     header = "function f(%a: f64[:], %b: f64[:, :], %p: bool) -> f64[:]"
     with pytest.raises(InternalError, match="this returns"):

@@ -169,7 +169,9 @@ def differentiated_function(value: Any) -> Callable[..., object]:
 # -------------------------------------------------------------------- implementations that other packages gave to Numba
 
 
-_THEIRS = frozenset({"numba", "numpy", "math", "cmath", "operator", "_operator", "builtins", "random", "zygote_py"})
+_THEIRS = frozenset(
+    {"numba", "numpy", "math", "cmath", "operator", "_operator", "builtins", "random", "heapq", "zygote_py"}
+)
 
 
 _MEMBER: Any = _OverloadAttributeTemplate
