@@ -181,7 +181,7 @@ class Memory:
 
     @cached_property
     def _targets(self) -> Mapping[Value, _Targets]:
-        """What is written to, by root."""
+        """The writes to each root."""
 
         def is_any(base: Operand, writer: Instr) -> bool:
             if not isinstance(base, Param | Instr):

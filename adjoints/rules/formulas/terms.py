@@ -16,7 +16,7 @@ from __future__ import annotations
 import ast
 import functools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -138,16 +138,31 @@ _SINGULAR: tuple[Op, ...] = (
 
 @functools.cache
 def is_singular(text: str) -> bool:
-    """Return whether an adjoint may be infinite for finite arguments: it divides, or calls a function with poles."""
+    """Return whether an adjoint may be infinite for finite arguments: it divides, or calls a function with poles.
+
+    That of an inverse multiplies by the square of the result.
+    """
     return _is_singular(parse(text))
 
 
 def _is_singular(term: Term) -> bool:
     match term:
+        case Call(operator.mul) if sorted(_factors(term)) == ["dy", "y", "y"]:
+            return True
         case Call(op, args):
             return op in _SINGULAR or isinstance(op, Special) or any(map(_is_singular, args))
         case _:
             return False
+
+
+def _factors(term: Term) -> Iterator[str]:
+    """Yield the names that a product multiplies; "" for anything else."""
+    match term:
+        case Call(operator.mul, args):
+            for each in args:
+                yield from _factors(each)
+        case _:
+            yield term if isinstance(term, str) else ""
 
 
 @functools.cache

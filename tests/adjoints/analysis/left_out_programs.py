@@ -538,3 +538,10 @@ def a_product_that_begins_anew(w, x):
     for i in range(len(w)):
         y = y * w[i] * x if w[i] != 0.5 else 0.5
     return y
+
+
+@program(np.array([0.0, 1.0, 2.0]), expected=[0.0, -2.0, -0.5])
+def inverses_of_which_one_is_overwritten(w):
+    a, b, c = np.reciprocal(w), 1.0 / w, w**-1.0
+    a[0] = b[0] = c[0] = 0.0
+    return np.sum(a * 0.5) + np.sum(b) + np.sum(c) * 0.5
