@@ -214,3 +214,44 @@ def test_types_are_given_as_on_the_command_line():
         df.source("f65, f64")
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'y'"):
         df.source("f64[:]")
+
+
+class Both(NamedTuple):
+    w: np.ndarray
+    n: int
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (lambda x: x, ""),
+        (lambda x: (2.0, x), r"\[1\]"),
+        (lambda x: (1, (x, 3.0)), r"\[1\]\[0\]"),
+        (lambda x: Both(x, 3), r"\.w"),
+    ],
+    ids=["an array", "in a tuple", "in a tuple in a tuple", "in a named tuple"],
+)
+def test_arrays_of_which_numba_knows_no_difference_are_refused_in_each_call(made, said):
+    paths = {"": "y", r"\[1\]": "y[1]", r"\[1\]\[0\]": "y[1][0]", r"\.w": "y.w"}
+    namespace = {"np": np}
+    exec(f"def f(y):\n    return np.sum({paths[said]} ** 2)", namespace)
+    masked, swapped = np.ma.array(ONE, mask=[False, True, False]), ONE.astype(">f8")
+    for of in (gradient, value_and_gradient, lambda f: lambda y: pullback(f, y)[1](1.0)):
+        df = of(namespace["f"])
+        expected = repr(df(made(ONE)))
+        for wrong, what in ((masked, "a masked array"), (swapped, "an array of dtype >f8")):
+            for _ in range(3):
+                with pytest.raises(DifferentiationError, match=f"the argument `y{said}` is {what}"):
+                    df(made(wrong))
+                assert repr(df(made(ONE))) == expected
+
+
+@pytest.mark.compiled
+def test_subclasses_of_arrays_are_arrays(tmp_path):
+    df = gradient(lambda x: np.sum(x * x))
+    given = np.memmap(tmp_path / "numbers", np.float64, "w+", shape=(3,))
+    given[:] = [1.0, 2.0, 3.0]
+    for _ in range(3):
+        np.testing.assert_array_equal(df(given), [2.0, 4.0, 6.0])
+        np.testing.assert_array_equal(df(ONE), [2.0, 2.0, 2.0])

@@ -106,7 +106,7 @@ class Seed:
     def of(self, given: Any) -> Any:
         """Return what is passed on for a seed as it was given; None is zero. What does not fit is refused."""
         if not carries_adjoint(self.type):
-            return self.value  # nothing looks at it
+            return _of_no_use(self.value)
         if not isinstance(self.type, types.BaseTuple):
             return self.array(given) if isinstance(self.type, types.Array) else self.number(given)
         components = components_of(self.type)
@@ -161,6 +161,14 @@ class Seed:
             raise self.unfit(given)
         number: Any = getattr(np, str(self.type))(given)
         return float(number) if self.type == types.float64 else number
+
+
+def _of_no_use(value: Any) -> Any:
+    """Return what is passed on in the place of a value without derivative, which nothing looks at."""
+    if isinstance(value, ArrayLike):
+        return np.empty((0,) * len(value.shape), value.dtype)
+    items = parts(value)
+    return value if items is None else with_parts(value, [_of_no_use(each) for each in items])
 
 
 def described(value: Any) -> str:

@@ -126,8 +126,8 @@ def _type_of(value: object) -> Any:
 
 def _of_array(value: Any, no_records: bool) -> tuple[str, str] | None:
     """Return an objection to an array, and a hint; None if it is supported."""
-    masked = sys.modules.get("numpy.ma")  # where it has not been imported, there are none
-    if masked is not None and isinstance(value, masked.MaskedArray):
+    masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)  # before it has been imported, there are none
+    if masked is not None and isinstance(value, masked):
         return "a masked array", "fill it: `{x}.filled(0.0)`, and pass the mask as another argument if it matters"
     dtype, what = value.dtype, f"an array of dtype {value.dtype}"
     match dtype.kind:

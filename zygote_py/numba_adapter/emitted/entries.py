@@ -7,9 +7,13 @@ stores each array again for the call that makes an object of it. For the gradien
 
 from __future__ import annotations
 
+import ctypes
+import functools
+import sys
 from typing import Any
 
 import llvmlite.ir as llvm
+import numpy as np
 from numba import types
 
 from zygote_py.numba_adapter.base.internals import (
@@ -38,7 +42,7 @@ class _WithEntries(EmittedLower):
         """Add the function by which Python enters this one."""
         taken, given = self.fndesc.argtypes, self.fndesc.restype
         is_plain = not isinstance(given, types.Optional | types.Generator)  # a generator has another entry of its own
-        if not is_plain or not any(map(_has_arrays, (*taken, given))):
+        if not is_plain or not (_has_arrays(given) or any(map(_takes_arrays, taken))):
             super().create_cpython_wrapper(release_gil)
             return
         module = self.context.create_module("wrapper")
@@ -77,6 +81,11 @@ def _has_arrays(kind: Any) -> bool:
     return any(map(_has_arrays, kind)) if type(kind) in _TUPLES else type(kind) is types.Array
 
 
+def _takes_arrays(kind: Any) -> bool:
+    """Return whether a type is one of arrays, or of tuples, also with names, in which there are some."""
+    return any(map(_takes_arrays, kind)) if isinstance(kind, types.BaseTuple) else type(kind) is types.Array
+
+
 class _Entry(PyCallWrapper):
     """Writes the function by which Python enters compiled code: one of three objects, that returns an object."""
 
@@ -93,7 +102,7 @@ class _Entry(PyCallWrapper):
         with cgutils.if_unlikely(builder, cgutils.is_null(builder, found)):
             builder.ret(nothing)
         environment = self.get_env(api, builder)  # type: ignore[no-untyped-call]
-        arrays = _Arrays(context, api)
+        arrays = _Arrays(context, api, environment)
         failed = builder.append_basic_block("arg.end")
         others: Any = callwrapper._ArgManager(context, builder, api, environment, failed, len(kinds))
         values: list[Any] = []
@@ -103,6 +112,7 @@ class _Entry(PyCallWrapper):
             elif arrays.can_take(kind):
                 values.append(arrays.taken(builder.load(object_), kind, others.nextblk))
             else:
+                arrays.look_in(builder.load(object_), kind, others.nextblk)
                 values.append(others.add_arg(builder.load(object_), kind))
         with builder.goto_block(failed):
             arrays.release()
@@ -125,11 +135,16 @@ class _Entry(PyCallWrapper):
 
 
 class _Arrays:
-    """Takes arrays out of Python's objects."""
+    """Takes arrays out of Python's objects, which may be arrays that Numba's type does not tell from others.
 
-    def __init__(self, context: Any, api: Any) -> None:
+    Those are masked arrays, and arrays in a tuple whose bytes are in the order of another processor.
+    """
+
+    def __init__(self, context: Any, api: Any, environment: Any) -> None:
         self._context = context
         self._api = api
+        self._plain = environment.read_const(environment.add_const(np.ndarray))
+        self._looking: Any = None
         self._places: list[Any] = []  # addresses of the arrays, whose first word is the memory that they count
         self._unboxing: Any = None
 
@@ -143,10 +158,27 @@ class _Arrays:
         builder, api = self._api.builder, self._api
         place = cgutils.alloca_once(builder, self._context.get_value_type(kind))
         self._places.append(place)
-        given = [object_, builder.bitcast(place, api.voidptr), _WORD(_bytes_of(kind))]
+        given = [object_, builder.bitcast(place, api.voidptr), _WORD(_bytes_of(kind)), self._plain]
         with cgutils.if_unlikely(builder, cgutils.is_not_null(builder, builder.call(self._unbox(), given))):
             builder.branch(failed)
         return builder.load(place)
+
+    def look_in(self, object_: Any, kind: Any, failed: Any) -> None:
+        """Look at the arrays in a tuple; the block `failed` is next if there is one that cannot be taken."""
+        builder, api = self._api.builder, self._api
+        if type(kind) is types.Array:
+            is_wrong = builder.call(self._look(), [object_, self._plain])
+            with cgutils.if_unlikely(builder, cgutils.is_not_null(builder, is_wrong)):
+                api.err_set_string("PyExc_TypeError", _WRONG)
+                builder.branch(failed)
+        elif isinstance(kind, types.BaseTuple) and _takes_arrays(kind):
+            size = builder.call(api._get_function(llvm.FunctionType(_WORD, [api.pyobj]), "PyTuple_Size"), [object_])
+            with cgutils.if_unlikely(builder, builder.icmp_signed("!=", size, _WORD(len(kind)))):
+                api.err_set_string("PyExc_TypeError", _WRONG)
+                builder.branch(failed)
+            for number, item in enumerate(kind):
+                if _takes_arrays(item):
+                    self.look_in(api.tuple_getitem(object_, number), item, failed)
 
     def release(self) -> None:
         """Write that the references to arrays that have been taken are given back."""
@@ -158,21 +190,72 @@ class _Arrays:
         if self._unboxing is not None:
             return self._unboxing
         api = self._api
-        kind = llvm.FunctionType(_INT, [api.pyobj, api.voidptr, _WORD])
-        made = self._unboxing = llvm.Function(api.module, kind, "zygote_py.unbox")
-        made.linkage = "internal"
-        made.attributes.add("noinline")
-        object_, place, size = made.args
+        kind = llvm.FunctionType(_INT, [api.pyobj, api.voidptr, _WORD, api.pyobj])
+        made = self._unboxing = self._internal(kind, "zygote_py.unbox")
+        object_, place, size, plain = made.args
         builder = llvm.IRBuilder(made.append_basic_block("entry"))
         own = self._context.get_python_api(builder)
         code = own.nrt_adapt_ndarray_from_python(object_, place)
         words = builder.bitcast(place, _WORD.as_pointer())
         other = builder.icmp_unsigned("!=", builder.load(cgutils.gep_inbounds(builder, words, _ITEMSIZE)), size)
-        wrong = builder.or_(cgutils.is_not_null(builder, code), other)
+        is_wrong = cgutils.is_not_null(builder, builder.call(self._look(), [object_, plain]))
+        wrong = builder.or_(is_wrong, builder.or_(cgutils.is_not_null(builder, code), other))
         with builder.if_then(wrong, likely=False):
             own.err_set_string("PyExc_TypeError", _WRONG)
         builder.ret(builder.zext(wrong, _INT))
         return made
+
+    def _look(self) -> Any:
+        """Return the function that returns something else than 0 if an object is no array, or one that is not taken."""
+        if self._looking is not None:
+            return self._looking
+        api = self._api
+        made = self._looking = self._internal(llvm.FunctionType(_INT, [api.pyobj, api.pyobj]), "zygote_py.look")
+        object_, plain = made.args
+        builder = llvm.IRBuilder(made.append_basic_block("entry"))
+        if not _is_known_layout():
+            builder.ret(_INT(0))
+            return made
+        own = self._context.get_python_api(builder)
+        asked = own._get_function(llvm.FunctionType(_INT, [own.pyobj, own.pyobj]), "PyObject_IsInstance")
+        has = own._get_function(llvm.FunctionType(_INT, [own.pyobj, own.cstring]), "PyObject_HasAttrString")
+
+        def word(of: Any, number: int) -> Any:
+            words = builder.bitcast(of, own.pyobj.as_pointer())
+            return builder.load(cgutils.gep_inbounds(builder, words, number))
+
+        with builder.if_then(builder.icmp_unsigned("!=", word(object_, _CLASS), plain), likely=False):
+            is_array = builder.icmp_signed("==", builder.call(asked, [object_, plain]), _INT(1))
+            with builder.if_then(builder.not_(is_array)):
+                own.err_clear()
+                builder.ret(_INT(1))
+            mask = self._context.insert_const_string(api.module, "_mask")
+            with builder.if_then(cgutils.is_not_null(builder, builder.call(has, [object_, mask]))):
+                builder.ret(_INT(1))
+        letters = builder.bitcast(word(object_, _DTYPE), llvm.IntType(8).as_pointer())
+        order = builder.load(cgutils.gep_inbounds(builder, letters, _ORDER))
+        builder.ret(builder.zext(builder.icmp_unsigned("==", order, llvm.IntType(8)(ord(_FOREIGN))), _INT))
+        return made
+
+    def _internal(self, kind: Any, name: str) -> Any:
+        made = llvm.Function(self._api.module, kind, name)
+        made.linkage = "internal"
+        made.attributes.add("noinline")
+        return made
+
+
+# Words of objects: of any, its class; of NumPy's arrays, the dtype; and the byte of this with the order of bytes.
+_CLASS, _DTYPE, _ORDER = 1, 7, 26
+_FOREIGN = ">" if sys.byteorder == "little" else "<"
+
+
+@functools.cache
+def _is_known_layout() -> bool:
+    """Return whether arrays have in memory what they should have, as far as that can be seen."""
+    sample = np.zeros(1, f"{_FOREIGN}f8")
+    words = (ctypes.c_void_p * (_DTYPE + 1)).from_address(id(sample))
+    letter = ctypes.c_char.from_address(id(sample.dtype) + _ORDER).value
+    return (words[_CLASS], words[_DTYPE], letter) == (id(np.ndarray), id(sample.dtype), _FOREIGN.encode())
 
 
 _ITEMSIZE = 3  # the word of an array that holds the bytes of an element
