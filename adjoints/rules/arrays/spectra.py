@@ -4,8 +4,9 @@
 
 Vectors of a repeated value can be any basis of their space, so that a result in which they take part has no derivative
 in general, and whether it has one after all its adjoint does not tell: `LinAlgError` is raised where anything comes in
-for them that is more than rounding errors. So it is where a result depends on the phase of complex vectors. A value
-alone, of a group of equal ones, has a kink; the rules take the vectors that LAPACK has chosen (docs/kinks.md).
+for them that is more than rounding errors. So it is where a result depends on the phase of complex vectors of `svd`, or
+of `eigh` where LAPACK has not made the first component real. A value alone, of a group of equal ones, has a kink; the
+rules take the vectors that LAPACK has chosen (docs/kinks.md).
 
 `eigh` and `eigvalsh` read the lower triangle: the gradient of the upper one is 0, and a matrix that is not Hermitian is
 refused. `np.linalg.norm` and `cond` have rules here for the 2-norm and Frobenius' norm; the others are written in
@@ -190,7 +191,9 @@ def check_hermitian(a: Array) -> None:
 def eigh_a(a: Array, y0: Array, y1: Array, dy0: Array, dy1: Array) -> Array:
     """The adjoint of a in (w, v) = eigh(a).
 
-    That of p = v^H da v is (v^H dv)[i, j] / (w[j] - w[i]), its skew-Hermitian part, and dw in the diagonal.
+    That of p = v^H da v is x[i, j] / (w[j] - w[i]) of x = v^H dv, its skew-Hermitian part, and dw in the diagonal.
+    LAPACK chooses the phases of vectors such that their first component is real: with it a term is added to x, as in
+    `eig_a`. A first component of about 0 does not tell the phase.
     """
     n = y0.shape[0]
     scale = largest(dy1)
@@ -205,11 +208,18 @@ def eigh_a(a: Array, y0: Array, y1: Array, dy0: Array, dy1: Array) -> Array:
     noise = rounding(scale, n)
     gap = rounding(largest(y0), n)
     x = np.dot(vh, dy1)
+    least = np.sqrt(np.sqrt(np.spacing(largest(y1))))
+    for j in range(n):
+        turn = 0.5 * (np.conj(x[j, j]) - x[j, j])
+        if np.abs(turn) > noise:
+            first = y1[0, j]
+            if first != np.conj(first) or np.abs(first) < least:
+                raise np.linalg.LinAlgError("np.linalg.eigh: no derivative of what depends on the vectors' phase")
+            for i in range(n):
+                x[i, j] += vh[i, 0] * (turn / first)
     p = np.zeros((n, n), y1.dtype)
     for i in range(n):
         p[i, i] = dy0[i]
-        if np.abs(x[i, i] - np.conj(x[i, i])) > noise:
-            raise np.linalg.LinAlgError("np.linalg.eigh: no derivative of what depends on the vectors' phase")
         for j in range(n):
             if i != j and np.abs(y0[j] - y0[i]) > gap:
                 p[i, j] = 0.5 * ((x[i, j] - np.conj(x[j, i])) / (y0[j] - y0[i]))
@@ -229,12 +239,28 @@ def eigvalsh_a(a: Array, dy: Array) -> Array:
 
 
 @helper
+def largest_real(x: Array) -> int:
+    """The place of the number of the greatest absolute value among those of an array that are real."""
+    found, most = 0, -1.0
+    for i in range(x.shape[0]):
+        if x[i] == np.conj(x[i]) and np.abs(x[i]) > most:
+            found, most = i, np.abs(x[i])
+    return found
+
+
+flat(largest_real)
+
+
+@helper
 def eig_a(a: Array, y0: Array, y1: Array, dy0: Array, dy1: Array) -> Array:
     """The adjoint of a in (w, v) = eig(a), with distinct eigenvalues: v^-H p v^H.
 
     p is dw in the diagonal, elsewhere (g - n re(diag(g)))[i, j] / conj(w[j] - w[i]) of g = v^H dv and n = v^H v, as the
-    columns of v have length 1. Eigenvalues are taken for distinct if they are further apart than rounding errors of a
-    move them: those of value i by the length of row i of v^-1.
+    columns of v have length 1. LAPACK chooses their phases such that the largest component, v[m, j], is real: with it,
+    - i im(g[j, j]) conj(v[m, i]) / v[m, j] is added to g[i, j].
+
+    Eigenvalues are taken for distinct if they are further apart than rounding errors of a move them: value i by the
+    length of row i of v^-1.
     """
     n = y0.shape[0]
     scale = largest(dy1)
@@ -257,13 +283,13 @@ def eig_a(a: Array, y0: Array, y1: Array, dy0: Array, dy1: Array) -> Array:
     if matters(dy1):
         g = np.dot(vh, dy1)
         lengths = np.dot(vh, y1)
-        noise = rounding(scale, n)
         for j in range(n):
-            if np.abs(g[j, j] - np.conj(g[j, j])) > noise:
-                raise np.linalg.LinAlgError("np.linalg.eig: no derivative of what depends on the vectors' phase")
+            m = largest_real(y1[:, j])
+            turn = 0.5 * (np.conj(g[j, j]) - g[j, j]) / y1[m, j]
             for i in range(n):
                 if i != j:
-                    p[i, j] = (g[i, j] - lengths[i, j] * np.real(g[j, j])) / np.conj(y0[j] - y0[i])
+                    inner = g[i, j] - lengths[i, j] * np.real(g[j, j]) + vh[i, m] * turn
+                    p[i, j] = inner / np.conj(y0[j] - y0[i])
     for i in range(n):
         p[i, i] = dy0[i]
     return np.dot(np.conj(inverse.T), np.dot(p, vh))
@@ -353,6 +379,7 @@ _HERMITIAN = "Hermitian, refused otherwise; only the lower triangle is read, the
 _VALUES = "; a repeated eigenvalue alone has a kink"
 _DISTINCT = "real eigenvalues for a real matrix, else np.linalg.{} raises; distinct, refused otherwise"
 _PHASE = "; refused if the result depends on the phase of complex vectors"
+_FIRST = _PHASE + " whose first component is about 0"
 _NORM = tangents(opaque("everywhere; at 0 the gradient is 0", x=norm_x, ord=None), norm_tangent)
 _NORM_SPECTRAL = opaque(
     "a repeated greatest or smallest singular value is a kink; at 0 the gradient is 0", x=norm_spectral_x, ord=None
@@ -371,11 +398,11 @@ opaque_rule(
 opaque_rule(
     np.linalg.eigh,
     condition=_HERMITIAN + "; vectors of a repeated eigenvalue are refused if the result depends on them"
-    + _VALUES + _PHASE,
+    + _VALUES + _FIRST,
     a=eigh_a,
 )  # fmt: skip
 opaque_rule(np.linalg.eigvalsh, condition=_HERMITIAN + _VALUES, a=eigvalsh_a)
-opaque_rule(np.linalg.eig, condition=_DISTINCT.format("eig") + _PHASE, a=eig_a)
+opaque_rule(np.linalg.eig, condition=_DISTINCT.format("eig"), a=eig_a)
 opaque_rule(np.linalg.eigvals, condition=_DISTINCT.format("eigvals"), a=eigvals_a)
 
 

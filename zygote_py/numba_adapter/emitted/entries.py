@@ -83,7 +83,8 @@ def _has_arrays(kind: Any) -> bool:
 
 def _takes_arrays(kind: Any) -> bool:
     """Return whether a type is one of arrays, or of tuples, also with names, in which there are some."""
-    return any(map(_takes_arrays, kind)) if isinstance(kind, types.BaseTuple) else type(kind) is types.Array
+    items: Any = kind if isinstance(kind, types.BaseTuple) else ()
+    return type(kind) is types.Array or any(map(_takes_arrays, items))
 
 
 class _Entry(PyCallWrapper):
@@ -176,7 +177,8 @@ class _Arrays:
             with cgutils.if_unlikely(builder, builder.icmp_signed("!=", size, _WORD(len(kind)))):
                 api.err_set_string("PyExc_TypeError", _WRONG)
                 builder.branch(failed)
-            for number, item in enumerate(kind):
+            items: Any = kind
+            for number, item in enumerate(items):
                 if _takes_arrays(item):
                     self.look_in(api.tuple_getitem(object_, number), item, failed)
 
@@ -206,7 +208,7 @@ class _Arrays:
         return made
 
     def _look(self) -> Any:
-        """Return the function that returns something else than 0 if an object is no array, or one that is not taken."""
+        """Return the function that returns something else than 0 if an object is not an array, or not one to take."""
         if self._looking is not None:
             return self._looking
         api = self._api
