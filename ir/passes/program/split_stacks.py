@@ -155,7 +155,7 @@ class _Split:
                     for each in self.parts_of(stack)
                 )
             case Instr(op=ops.pack, args=args) if any(self.is_stack(arg.type) for arg in args):
-                pass  # the tuple is pushed or returned, and is split there
+                b.add(instr)  # it is dead: the tuple is pushed or returned, and is split there
             case Instr(op=Routine()):
                 instr.args = self.expanded(instr.args)
                 kinds = components_of(instr.type) if isinstance(instr.type, types.BaseTuple) else (instr.type,)

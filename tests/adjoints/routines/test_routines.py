@@ -2,12 +2,13 @@
 
 import math
 
+import numba
 import numpy as np
 import pytest
 
 from tests.adjoints.routines.test_recursion import BY_ROUTES, normal
 from tests.checking.derivatives import check_derivatives
-from zygote_py import gradient
+from zygote_py import gradient, hvp
 from zygote_py.frontend import program
 
 pytestmark = pytest.mark.interpreted
@@ -426,3 +427,38 @@ def test_what_a_routine_raises_is_raised_though_nothing_needs_its_result():
     assert df(1.0) == 2.0
     with pytest.raises(ValueError, match="negative"):
         df(-0.5)
+
+
+@numba.vectorize
+def inverse_square(x):
+    return 10.0 / math.pow(x, 2)
+
+
+@numba.vectorize
+def grown(x, p):
+    y = x
+    while True:
+        last = y
+        y = y + 0.01 * inverse_square(last) * p
+        if y - last <= 0.001:
+            break
+    return y
+
+
+@numba.vectorize
+def grown_less(x, p):
+    return grown(x, p / (0.6 + p))
+
+
+@numba.vectorize
+def averaged(x, p):
+    return (grown_less(x, p) + x) / 2.0
+
+
+def test_records_that_are_handed_on_have_second_derivatives():
+    def f(x, p):
+        return averaged(x, p)
+
+    h, of = 1e-5, gradient(f)
+    expected = (np.array(of(2.0 + h, 0.4 - h)) - np.array(of(2.0 - h, 0.4 + h))) / (2.0 * h)
+    np.testing.assert_allclose(hvp(f, wrt=("x", "p"))(2.0, 0.4, (1.0, -1.0)), expected, rtol=1e-6)
