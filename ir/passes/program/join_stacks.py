@@ -30,7 +30,7 @@ from zygote_py.ir import ops
 from zygote_py.ir.analysis.dataflow import reach
 from zygote_py.ir.building.builder import LARGEST, Builder
 from zygote_py.ir.checks.debug import check_after
-from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Phi, Routine, Type, Value
+from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Phi, Routine, Terminator, Type, Value
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.types import is_scalar
 from zygote_py.ir.walks import grouped
@@ -71,6 +71,16 @@ class _Member(NamedTuple):
 
 
 _Place = tuple[object, ...]
+_OF_CHANGES = ("push", "pop", "into")  # the places that are those of changes, of which they have the number
+
+
+class _Change(NamedTuple):
+    """A push or a pop in a part of a block, where there is only one of these; and its number in the program."""
+
+    op: ops.Op
+    block: Block
+    part: int
+    number: int
 
 
 @dataclass(eq=False)
@@ -78,10 +88,28 @@ class _Facts:
     """Of a stack: where it is made, where it changes, and which stacks it is, holds, or is held by, by place."""
 
     place: _Place
-    changes: list[_Place] = field(default_factory=list)
+    changes: list[_Change] = field(default_factory=list)
     sources: dict[_Place, Value] = field(default_factory=dict)
     linked: set[Value] = field(default_factory=set)
     is_other: bool = False  # more is done with it
+
+
+class _Parts:
+    """The parts of a block: between calls that take stacks, each with pushes only, or with pops only."""
+
+    def __init__(self) -> None:
+        self._part = 0
+        self._op: object = None
+
+    def of(self, node: Instr | Terminator) -> int:
+        """Return the part of the next instruction."""
+        op = node.op if isinstance(node, Instr) else None
+        if op in (ops.push, ops.pop) and op is not self._op:
+            self._part += 1
+            self._op = op
+        elif isinstance(op, Routine) and any(isinstance(arg.type, types.List) for arg in node.args):
+            self._part += 1
+        return self._part
 
 
 class _Stacks:
@@ -100,27 +128,30 @@ class _Stacks:
             for block in function.blocks:
                 for value in block.values:
                     if _is_stack(value):
-                        self.facts[value] = _Facts(("phi" if isinstance(value, Phi) else value.op, block))
+                        self.facts[value] = _Facts(("made", block))
+        self._count = 0
         for function in every:
             for block in function.blocks:
                 self._look(block)
+        self._places: dict[int, _Place] = {}  # of changes, by number
+        self.webs = list(self._find_webs())
 
     def _look(self, block: Block) -> None:
         for phi in block.phis:
             for pred, operand in phi.incoming.items():
                 self._link(phi, ("phi", pred), operand)
-        part = 0  # of the block, between calls
+        parts = _Parts()
         for node in (*block.instrs, block.terminator):
+            part = parts.of(node)
             match node:
                 case Instr(op=ops.push, args=(stack, item)):
-                    self._changed(stack, ("push", block, part))
-                    self._link(stack, ("push", block, part), item)
+                    number = self._changed(stack, ops.push, block, part)
+                    self._link(stack, ("push", number), item)
+                    self._link(item, ("into", number), stack)
                 case Instr(op=ops.pop, args=(stack,)):
-                    self._changed(stack, ("pop", block, part))
-                    if isinstance(node.type, types.List):
-                        self._link(node, ("pop",), stack)
+                    number = self._changed(stack, ops.pop, block, part)
+                    self._link(node, ("pop", number), stack)
                 case Instr(op=Routine() as called):
-                    part += _passes_stacks(node)
                     for arg, param in zip(node.args, called.function.params, strict=True):
                         self._link(param, ("call", node), arg)
                 case _:
@@ -128,13 +159,15 @@ class _Stacks:
                         if isinstance(arg, Value) and arg in self.facts:
                             self.facts[arg].is_other = True
 
-    def _changed(self, stack: Operand, place: _Place) -> None:
+    def _changed(self, stack: Operand, op: ops.Op, block: Block, part: int) -> int:
+        self._count += 1
         if isinstance(stack, Value) and stack in self.facts:
-            self.facts[stack].changes.append(place)
+            self.facts[stack].changes.append(_Change(op, block, part, self._count))
+        return self._count
 
     def _link(self, value: Operand, place: _Place, source: Operand) -> None:
-        """Note that two values may be one stack, or one of them in the other, if the second is a list."""
-        if not isinstance(source.type, types.List):
+        """Note that two values may be one stack, or one of them in the other, if both are lists."""
+        if not isinstance(source.type, types.List) or not isinstance(value.type, types.List):
             return
         known = [each for each in (value, source) if isinstance(each, Value) and each in self.facts]
         if len(known) == 2:
@@ -146,38 +179,58 @@ class _Stacks:
             for each in known:
                 self.facts[each].is_other = True
 
+    def _find_webs(self) -> Iterator[Sequence[Value]]:
+        """Yield the webs of which all is known."""
+        seen: set[Value] = set()
+        for value in self.facts:
+            if value in seen:
+                continue
+            web = list(reach([value], lambda each: self.facts[each].linked))
+            seen.update(web)
+            changes = [(change, _depth(each.type)) for each in web for change in self.facts[each].changes]
+            is_known = not any(self.facts[each].is_other for each in web)
+            if is_known and changes and len({_leaf(each.type) for each in web}) == 1:
+                self._number(changes)
+                yield web
+
+    def _number(self, changes: Sequence[tuple[_Change, int]]) -> None:
+        """Note of each change which one it is in its part."""
+        parts = grouped(((change.block, change.part, depth), change) for change, depth in changes)
+        for (block, part, _), together in parts.items():
+            together.sort(key=lambda change: change.number)
+            for place, change in enumerate(together):
+                self._places[change.number] = (change.op, block, part, place)
+
+    def sources_of(self, value: Value) -> dict[_Place, Value]:
+        """Return the stacks that one comes from, holds or is held by, by the places of the program and of changes."""
+        found = self.facts[value].sources
+        return {
+            (place[0], self._places[place[1]]) if place[0] in _OF_CHANGES else place: each  # type: ignore[index]
+            for place, each in found.items()
+        }
+
     def classes(self) -> dict[Value, int]:
         """Return numbers that are different if two values differ in place, or in what they come from."""
-        keys: Mapping[Value, object] = {
-            value: (facts.place, _depth(value.type), frozenset(facts.changes)) for value, facts in self.facts.items()
-        }
+        members = [each for web in self.webs for each in web]
+        sources = {value: self.sources_of(value) for value in members}
+        keys: dict[Value, object] = {}
+        for value in members:
+            changes = frozenset(self._places[change.number] for change in self.facts[value].changes)
+            keys[value] = self.facts[value].place, type(value), _depth(value.type), changes, frozenset(sources[value])
         for _ in range(_ROUNDS):
             numbers: dict[object, int] = {}
             found = {value: numbers.setdefault(key, len(numbers)) for value, key in keys.items()}
             keys = {
-                value: (found[value], frozenset((place, found[each]) for place, each in facts.sources.items()))
-                for value, facts in self.facts.items()
+                value: (found[value], frozenset((place, found[each]) for place, each in sources[value].items()))
+                for value in members
             }
         return found
-
-    def webs(self) -> Iterator[Sequence[Value]]:
-        """Yield the webs of which all is known, and which change once in a place."""
-        seen: set[Value] = set()
-        for value in self.facts:
-            if value not in seen:
-                web = list(reach([value], lambda each: self.facts[each].linked))
-                seen.update(web)
-                changes = Counter((place[1:], _depth(each.type)) for each in web for place in self.facts[each].changes)
-                is_known = not any(self.facts[each].is_other for each in web)
-                leaves = {_leaf(each.type) for each in web}
-                if is_known and changes and max(changes.values()) == 1 and len(leaves) == 1:
-                    yield web
 
 
 def _alike(stacks: _Stacks) -> Iterable[Sequence[Sequence[Value]]]:
     """Yield the webs that can be joined with each other, their stacks in the same order."""
     number = stacks.classes()
-    webs = [sorted(web, key=number.__getitem__) for web in stacks.webs()]
+    webs = [sorted(web, key=number.__getitem__) for web in stacks.webs]
     for together in grouped((tuple(number[each] for each in web), web) for web in webs).values():
         first = together[0]
         if len(together) > 1 and len({number[each] for each in first}) == len(first):
@@ -188,7 +241,7 @@ def _has_same_sources(stacks: _Stacks, web: Sequence[Value], other: Sequence[Val
     """Return whether the stacks of one web come from each other as those of the other web do."""
     of = dict(zip(web, other, strict=True))
     return all(
-        {place: of[source] for place, source in stacks.facts[each].sources.items()} == stacks.facts[of[each]].sources
+        {place: of[source] for place, source in stacks.sources_of(each).items()} == stacks.sources_of(of[each])
         for each in web
     )
 
@@ -200,10 +253,6 @@ def _is_stack(value: Value) -> bool:
     is_one = isinstance(value, Phi | Param) or (isinstance(value, Instr) and value.op in (ops.stack, ops.pop))
     leaf = _leaf(value.type)
     return is_one and (is_scalar(leaf) or isinstance(leaf, types.Array))
-
-
-def _passes_stacks(call: Instr) -> bool:
-    return any(isinstance(arg.type, types.List) for arg in call.args)
 
 
 def _leaf(kind: Type) -> Type:
@@ -244,42 +293,52 @@ def _of(operand: Operand, joined: Mapping[Value, _Member]) -> _Member | None:
 
 
 def _change(block: Block, joined: Mapping[Value, _Member]) -> None:
-    """Let a block push tuples, at the last push, and pop them, at the first pop."""
+    """Let a block push tuples, where the last item is pushed, and pop them, where the first item is popped."""
     block.phis = [_changed_phi(phi, joined) for phi in block.phis if phi not in joined or not joined[phi].number]
     b = Builder(Block(block.loc))
     made: set[Value] = set()
-    entries: dict[Value, Instr] = {}
-    pushed: dict[Value, dict[int, Operand]] = {}
+    entries: dict[Value, list[Instr]] = {}
+    pushed: dict[Value, list[dict[int, Operand]]] = {}
+    counts: Counter[tuple[Value, int]] = Counter()  # of the changes of a stack in this part of the block
+    parts, part = _Parts(), 0
     for instr in block.instrs:
+        if part != (part := parts.of(instr)):
+            entries, pushed, counts = {}, {}, Counter()
         if (member := joined.get(instr)) is not None:  # a stack that is made, or popped from one of stacks
             assert isinstance(member.of, Instr)
             if member.of not in made:
                 member.of.args = tuple(joined[each].of for each in instr.args)  # type: ignore[index]
                 made.add(b.add(member.of))
             continue
-        if isinstance(instr.op, Routine) and _passes_stacks(instr):
+        if isinstance(instr.op, Routine):
             members = [_of(arg, joined) for arg in instr.args]
             instr.args = tuple(
                 arg if member is None else member.of
                 for arg, member in zip(instr.args, members, strict=True)
                 if member is None or not member.number
             )
-            entries, pushed = {}, {}
         member = _of(instr.args[0], joined) if instr.op in (ops.push, ops.pop) else None
         if member is None:
             b.add(instr)
-        elif instr.op is ops.push:
-            items = pushed.setdefault(member.of, {})
+            continue
+        place = counts[member.of, member.number]
+        counts[member.of, member.number] += 1
+        if instr.op is ops.push:
+            each_time = pushed.setdefault(member.of, [])
+            if place == len(each_time):
+                each_time.append({})
+            items = each_time[place]
             items[member.number] = instr.args[1]
             if len(items) == member.size:
                 inner = _of(items[0], joined)
                 whole = b.pack([items[n] for n in range(member.size)]) if inner is None else inner.of
                 b.call(ops.push, member.of, whole, type=types.none)
         else:
-            if member.of not in entries:
+            popped = entries.setdefault(member.of, [])
+            if place == len(popped):
                 kind = member.of.type.dtype  # type: ignore[attr-defined]
-                entries[member.of] = b.call(ops.pop, member.of, type=kind, hint="entry")
-            instr.op, instr.args = ops.getitem, (entries[member.of], Const(member.number, types.int64))
+                popped.append(b.call(ops.pop, member.of, type=kind, hint="entry"))
+            instr.op, instr.args = ops.getitem, (popped[place], Const(member.number, types.int64))
             b.add(instr)
     block.instrs = b.block.instrs
 

@@ -71,6 +71,30 @@ def joined(source: str, called: str = "", lists: str = LISTS) -> str:
     return "\n".join(map(shown, functions))
 
 
+def test_several_changes_in_a_block():
+    pushes = """%y = add %x1, 1.0 : f64
+  push %s, %x1
+  push %s, %y
+  %z = sub %x1, 2.0 : f64
+  push %t, %z
+  push %t, 0.5"""
+    pops = """%a = pop %s : f64
+  %b = pop %s : f64
+  %e = mul %a, %b : f64
+  %g = pop %t : f64
+  %h = pop %t : f64
+  %u = sub %g, %h : f64
+  push %t, %u
+  push %s, %e
+  %v = pop %s : f64
+  %w = pop %t : f64
+  %q = mul %w, %r : f64
+  %r2 = add %q, %v : f64"""
+    text = joined(ROUNDS.format(item="f64", pushes=pushes, pops=pops))
+    assert text.count("= stack") == 1
+    assert text.count("push ") == text.count("= pop") == 3
+
+
 def test_two_stacks_become_one():
     text = joined(ROUNDS.format(item="f64", pushes=PUSHES, pops=POPS))
     assert text.count("= stack") == text.count("push ") == text.count("= pop") == 1
@@ -82,8 +106,9 @@ def test_two_stacks_become_one():
     [
         (PUSHES + "\n  push %t, %y", POPS.replace("%a =", "%b2 = pop %t : f64\n  %a =")),
         (PUSHES, POPS + "\n  push %t, %a\n  %e = pop %t : f64"),
+        ("%y = add %x1, 1.0 : f64\n  push %s, %y\n  %o = pop %s : f64\n  push %s, %o\n  push %t, %x1", POPS),
     ],
-    ids=["twice in a block", "pushed again"],
+    ids=["twice in a block", "pushed again", "popped and pushed again"],
 )
 def test_others_are_left(pushes, pops):
     assert joined(ROUNDS.format(item="f64", pushes=pushes, pops=pops)).count("= stack") == 2
