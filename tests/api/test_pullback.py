@@ -288,20 +288,6 @@ def test_a_tuple():
     close(back((None, (7, SEED))), 2 * X * SEED, None)
 
 
-def test_a_tuple_with_arrays_without_derivative():
-    value, back = pullback(lambda x: (3.0 * x, (np.argsort(x), x > 0.0)), X.copy())
-    np.testing.assert_array_equal(value[1][0], np.argsort(X))
-    for rest in (None, (None, None), value[1]):
-        close(back((SEED, rest)), 3.0 * SEED)
-
-    def scatter(t):
-        t[0][t[1][0]] *= 3.0
-        return t[0].sum()
-
-    (found,) = pullback(scatter, (np.ones(3), np.array([2, 1])))[1](1.0)
-    close(found, [1.0, 1.0, 3.0], None)
-
-
 def test_a_named_tuple():
     value, back = pullback(lambda x: Pair(x * x, x[0] * x), X.copy())
     assert type(value) is Pair

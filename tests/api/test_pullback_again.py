@@ -128,3 +128,19 @@ def product(a, *rest):
 def test_any_number_of_arguments():
     assert pullback(product, 2.0, 3.0)[1](1.0) == (3.0, 2.0)
     assert pullback(product, 2.0, 3.0, 5.0)[1](1.0) == (15.0, 10.0, 6.0)
+
+
+def test_a_tuple_with_arrays_without_derivative():
+    x, seed = np.array([2.0, -1.0]), np.array([1.0, 10.0])
+    value, back = pullback(lambda x: (3.0 * x, (np.argsort(x), x > 0.0)), x)
+    np.testing.assert_array_equal(value[1][0], np.argsort(x))
+    for rest in (None, (None, None), value[1]):
+        np.testing.assert_array_equal(back((seed, rest))[0], 3.0 * seed)
+
+    def scatter(t):
+        t[0][t[1][0]] *= 3.0
+        return t[0].sum()
+
+    ((found, nothing),) = pullback(scatter, (np.ones(3), np.array([2, 1])))[1](1.0)
+    np.testing.assert_array_equal(found, [1.0, 1.0, 3.0])
+    assert nothing is None
