@@ -59,6 +59,17 @@ def any_adjoint(y: np.ndarray) -> np.ndarray:
     return found
 
 
+@helper
+def any_complex_adjoint(y: np.ndarray) -> np.ndarray:
+    """A complex array like this one, of no particular values: conditions on phases see that they matter."""
+    found = np.empty_like(y)
+    k = 1
+    for index in np.ndindex(y.shape):
+        found[index] = complex(np.cos(1.0 * k * k), np.sin(2.0 * k * k))
+        k += 1
+    return found
+
+
 class Transposed:
     """The tangents of operations with opaque rules; each derivative is made once."""
 
@@ -124,7 +135,8 @@ class Transposed:
 
     def _any(self, b: Builder, item: Instr) -> Operand:
         if is_array(item.type):
-            return b.call(any_adjoint, item, type=writable(item.type))
+            is_complex = isinstance(item.type.dtype, types.Complex)  # type: ignore[attr-defined]
+            return b.call(any_complex_adjoint if is_complex else any_adjoint, item, type=writable(item.type))
         return Const(1.0, item.type) if isinstance(item.type, types.Float) else Const(1.0 + 0.0j, item.type)
 
     def _names(self, rule: OpaqueRule, number: int) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import decimal
 import fractions
 import functools
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -245,6 +246,23 @@ def test_arrays_of_which_numba_knows_no_difference_are_refused_in_each_call(made
                 with pytest.raises(DifferentiationError, match=f"the argument `y{said}` is {what}"):
                     df(made(wrong))
                 assert repr(df(made(ONE))) == expected
+
+
+@dataclass(frozen=True)
+class Frozen:
+    w: np.ndarray
+    scale: float
+
+
+@pytest.mark.compiled
+def test_arrays_in_a_dataclass_that_compiled_code_takes():
+    df = gradient(lambda s: np.sum(s.w * s.w) * s.scale)
+    for scale in (1.0, 2.0, 3.0):
+        found = df(Frozen(ONE, scale))
+        np.testing.assert_array_equal(found.w, 2.0 * scale * ONE)
+        assert found.scale == 3.0
+    (found, _) = gradient(lambda t: np.sum(t[0].w) * t[1])((Frozen(ONE, 2.0), 4.0))
+    np.testing.assert_array_equal(found.w, 4.0 * ONE)
 
 
 @pytest.mark.compiled

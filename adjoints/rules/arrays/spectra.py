@@ -210,13 +210,12 @@ def eigh_a(a: Array, y0: Array, y1: Array, dy0: Array, dy1: Array) -> Array:
     x = np.dot(vh, dy1)
     least = np.sqrt(np.sqrt(np.spacing(largest(y1))))
     for j in range(n):
-        turn = 0.5 * (np.conj(x[j, j]) - x[j, j])
-        if np.abs(turn) > noise:
-            first = y1[0, j]
-            if first != np.conj(first) or np.abs(first) < least:
-                raise np.linalg.LinAlgError("np.linalg.eigh: no derivative of what depends on the vectors' phase")
+        first, turn = y1[0, j], 0.5 * (np.conj(x[j, j]) - x[j, j])
+        if first == np.conj(first) and np.abs(first) > least:
             for i in range(n):
                 x[i, j] += vh[i, 0] * (turn / first)
+        elif np.abs(turn) > noise:
+            raise np.linalg.LinAlgError("np.linalg.eigh: no derivative of what depends on the vectors' phase")
     p = np.zeros((n, n), y1.dtype)
     for i in range(n):
         p[i, i] = dy0[i]

@@ -273,6 +273,33 @@ def test_the_phase_that_lapack_has_chosen(op):
         np.testing.assert_allclose(zg.hvp(each, wrt="t")(0.3, *rest, 1.0), expected, rtol=1e-6)
 
 
+def test_phases_of_a_complex_matrix_that_is_real_at_the_point():
+    def f(t):
+        a = np.diag(np.array([1.0, 2.0, 4.0])) + 0j
+        a[1, 0], a[2, 1], a[2, 0] = 0.3 + 1j * t[0], 0.4 + 1j * t[1], 0.2 + t[1]
+        _, v = np.linalg.eigh(a + np.conj(a.T))
+        return np.imag(v[1, 1]) * (1.0 + np.real(v[2, 1]))
+
+    t, d, h = np.zeros(2), np.array([1.0, 0.5]), 1e-6
+    slope = zg.gradient(f, mode="reverse")
+    expected = (f(t + h * d) - f(t - h * d)) / (2 * h)
+    np.testing.assert_allclose([slope(t) @ d, zg.jvp(f, (t,), (d,))[1]], expected, rtol=1e-7)
+    expected = (slope(t + h * d) - slope(t - h * d)) / (2 * h)
+    np.testing.assert_allclose(zg.hvp(f)(t, d), expected, rtol=1e-6)
+    np.testing.assert_allclose(zg.hessian(f)(t) @ d, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("op", [np.linalg.eigh, np.linalg.svd])
+def test_phases_that_are_not_known_are_refused_in_forward_mode_also_where_a_matrix_is_real(op):
+    def f(t):
+        a = np.diag(np.array([1.0, 2.0, 4.0])) + 0j
+        a[2, 1], a[1, 2] = 0.4 + 1j * t, 0.4 - 1j * t
+        return np.imag(op(a)[-1][1, 1])
+
+    with pytest.raises(np.linalg.LinAlgError, match="phase"):
+        zg.jvp(f, 0.0, 1.0)
+
+
 def test_the_page_has_every_operation_with_its_condition():
     page = (Path(__file__).resolve().parents[3] / "docs" / "linear-algebra.md").read_text("utf-8")
     for op, rule in SAMPLES.items():

@@ -32,6 +32,7 @@ _COUNTED: Any = types.MemInfoPointer(types.voidptr)
 _INT, _WORD = llvm.IntType(32), llvm.IntType(64)
 _MOST_WORDS = 128  # that a function for C code returns
 _TUPLES = (types.Tuple, types.UniTuple)
+_NAMED = (types.NamedTuple, types.NamedUniTuple)
 _WRONG = "can't unbox array from PyObject into native value.  The object maybe of a different type"  # as Numba says it
 
 
@@ -83,7 +84,7 @@ def _has_arrays(kind: Any) -> bool:
 
 def _takes_arrays(kind: Any) -> bool:
     """Return whether a type is one of arrays, or of tuples, also with names, in which there are some."""
-    items: Any = kind if isinstance(kind, types.BaseTuple) else ()
+    items: Any = kind if type(kind) in (*_TUPLES, *_NAMED) else ()  # dataclasses are tuples for Numba
     return type(kind) is types.Array or any(map(_takes_arrays, items))
 
 
@@ -172,7 +173,7 @@ class _Arrays:
             with cgutils.if_unlikely(builder, cgutils.is_not_null(builder, is_wrong)):
                 api.err_set_string("PyExc_TypeError", _WRONG)
                 builder.branch(failed)
-        elif isinstance(kind, types.BaseTuple) and _takes_arrays(kind):
+        elif _takes_arrays(kind):
             size = builder.call(api._get_function(llvm.FunctionType(_WORD, [api.pyobj]), "PyTuple_Size"), [object_])
             with cgutils.if_unlikely(builder, builder.icmp_signed("!=", size, _WORD(len(kind)))):
                 api.err_set_string("PyExc_TypeError", _WRONG)
