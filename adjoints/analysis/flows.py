@@ -32,8 +32,8 @@ class Flows:
         if not isinstance(operand, Value):
             return None
         if operand not in self._nodes:
-            root = self._memory.root(operand) or operand
-            self._nodes[operand] = root if carries_adjoint(operand.type) else None
+            found = carries_adjoint(operand.type)
+            self._nodes[operand] = (self._memory.root(operand) or operand) if found else None
         return self._nodes[operand]
 
     def edges(self, value: Value) -> Iterator[tuple[Value, Value]]:

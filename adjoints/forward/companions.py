@@ -236,6 +236,7 @@ class Walk:
         self._cases = dict(calls_with_cases(function, activity, Memory(function)))
         self._taken: dict[Value, dict[int, Instr]] = {}  # items visited of tuple results, by index
         self.records = _element_records(function)
+        self.used = uses(function).keys()  # by the function itself
         # Of tuples, the instructions that read their items.
         self._items = {
             whole: [each for each in found if len(each.args) == 2 and isinstance(each.args[1], Const)]

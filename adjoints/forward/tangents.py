@@ -175,11 +175,16 @@ class Tangents(Domain):
             raise InternalError(f"pushforward: {ops.name_of(instr.op)} has no rule")
         active = [n for n in rule.adjoints if instr.args[n] in walk.activity]
         found: dict[int, list[Operand]] = {}
+        # Conditions on what nothing depends on, as on the phases of vectors beside eigenvalues, do not matter.
+        wanted = [place for place, item in items.items() if item in walk.used or item is instr]
         for number in range(self.width):
             b = Builder(Block(), instr.loc)
             changes = {n: walk.of(instr.args[n], number) for n in active}
-            of = direct_tangents if rule.gives_tangents else self._transposed.tangents
-            for place, tangent in of(b, instr, rule, items, changes).items():
+            if rule.gives_tangents:
+                made = direct_tangents(b, instr, rule, items, changes)
+            else:
+                made = self._transposed.tangents(b, instr, rule, items, changes, wanted)
+            for place, tangent in made.items():
                 found.setdefault(place, []).append(tangent)
             walk.b.block.instrs += b.block.instrs
         walk.companions |= {items[place]: tuple(tangents) for place, tangents in found.items()}

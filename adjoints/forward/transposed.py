@@ -13,7 +13,7 @@ helpers refuse a missing derivative only where it matters, and return early for 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 
 import numpy as np
 from numba import types
@@ -44,28 +44,19 @@ from zygote_py.ir import (
     zero,
 )
 
+Number = complex  # or float: of the type of the elements
+
 Lower = Callable[[ops.Op, tuple[Type, ...]], Routine]
 _ADD: ops.Op = operator.add
 
 
 @helper
-def any_adjoint(y: np.ndarray) -> np.ndarray:
-    """An array like this one, of no particular values."""
+def any_adjoint(y: np.ndarray, factor: Number) -> np.ndarray:
+    """An array like this one, of no particular values times a factor."""
     found = np.empty_like(y)
     k = 1
     for index in np.ndindex(y.shape):
-        found[index] = np.cos(1.0 * k * k)
-        k += 1
-    return found
-
-
-@helper
-def any_complex_adjoint(y: np.ndarray) -> np.ndarray:
-    """A complex array like this one, of no particular values: conditions on phases see that they matter."""
-    found = np.empty_like(y)
-    k = 1
-    for index in np.ndindex(y.shape):
-        found[index] = complex(np.cos(1.0 * k * k), np.sin(2.0 * k * k))
+        found[index] = np.cos(1.0 * k * k) * factor
         k += 1
     return found
 
@@ -86,16 +77,18 @@ class Transposed:
         rule: OpaqueRule,
         items: Mapping[int, Instr],
         changes: Mapping[int, Operand],
+        wanted: Container[int],
     ) -> dict[int, Operand]:
-        """Return the tangents of the results (`items`, or the only one as 0) for tangents of arguments, by index.
+        """Return the tangents of the `wanted` ones of the results (`items`, or the only one as 0), by index.
 
+        `changes` are the tangents of the arguments, by index.
         Their computation is appended to a block. Results that are floats or arrays of floats have tangents.
         """
         found: dict[int, Operand] = {}
         several = isinstance(instr.type, types.BaseTuple)
         given = self._given(b, instr, rule, items, several)
         for place, item in items.items():
-            if not (is_number(item.type) or is_array(item.type)):
+            if place not in wanted or not (is_number(item.type) or is_array(item.type)):
                 continue
             own = f"dy{place}" if several else "dy"
             total: Operand = zero(item.type)
@@ -135,8 +128,10 @@ class Transposed:
 
     def _any(self, b: Builder, item: Instr) -> Operand:
         if is_array(item.type):
-            is_complex = isinstance(item.type.dtype, types.Complex)  # type: ignore[attr-defined]
-            return b.call(any_complex_adjoint if is_complex else any_adjoint, item, type=writable(item.type))
+            kind: Type = item.type.dtype  # type: ignore[attr-defined]
+            # Conditions on phases see a complex one also where all else is real.
+            factor = Const(1.0, kind) if isinstance(kind, types.Float) else Const(1.0 + 0.7j, kind)
+            return b.call(any_adjoint, item, factor, type=writable(item.type))
         return Const(1.0, item.type) if isinstance(item.type, types.Float) else Const(1.0 + 0.0j, item.type)
 
     def _names(self, rule: OpaqueRule, number: int) -> list[str]:

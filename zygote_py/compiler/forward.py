@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+import numpy as np
 from numba import types
 
 from zygote_py.adjoints import NotInLanes, Pushed, Pushforwards, Transposed, push_in_lanes, refuse
@@ -76,7 +77,7 @@ def cheaper_gradient(
     differ: forward mode takes 0 for what a zero tangent is multiplied with, reverse mode for what a zero factor is.
     """
     count = len(_numbers(lowered.function, wrt))
-    if not _records_values(joint, count):
+    if not _records_values(joint, count) or any(map(_has_phases, _all_instrs(lowered.function))):
         return None
     pushed = _pushed_in_lanes(request, lowered, wrt) if in_lanes else None
     if pushed is None and count > MOST:
@@ -112,6 +113,13 @@ def _records_values(joint: Function, count: int) -> bool:
         or (instr.op is ops.record and (count == 1 or not all(isinstance(each, Const) for each in instr.args)))
         for instr in _all_instrs(joint)
     )
+
+
+def _has_phases(instr: Instr) -> bool:
+    """Return whether forward mode may refuse an operation for the phases of vectors that do not matter in the end."""
+    if instr.op not in (np.linalg.eigh, np.linalg.svd):
+        return False
+    return isinstance(instr.args[0].type.dtype, types.Complex)  # type: ignore[attr-defined]
 
 
 def _all_instrs(function: Function) -> list[Instr]:

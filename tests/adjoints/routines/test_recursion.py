@@ -8,7 +8,7 @@ import pytest
 
 from tests.checking.derivatives import check_derivatives
 from tests.checking.reference import central
-from zygote_py import DifferentiationError, gradient
+from zygote_py import DifferentiationError, gradient, value_and_gradient
 
 pytestmark = pytest.mark.interpreted
 
@@ -305,3 +305,41 @@ def test_a_recursion_that_is_too_deep_is_refused_before_the_stack_ends():
     with pytest.raises(RecursionError, match=r"chain calls itself more than \d+ times in turn: write it as a loop"):
         df(0.3, 10_000_000)
     assert df(0.3, 1) == pytest.approx(0.9 + 0.5 * math.cos(0.3))
+
+
+def turned_and_scaled(a, n):
+    if n == 0:
+        return a, 1.0
+    d = a[0, 0] * a[0, 1]
+    b, weight = turned_and_scaled(a, n - 1)
+    if n % 2 == 1:
+        return b.T, weight * d
+    return b * 2.0, weight
+
+
+def turned_pairs(a, n):
+    if n == 0:
+        return a, a.T
+    both = turned_pairs(a, n - 1)
+    if n == 1:
+        return both[0].copy(), both[1] * a
+    return (both[0] * both[1]).T, both[1]
+
+
+@pytest.mark.compiled
+def test_what_is_returned_is_known_better_once_a_function_that_calls_itself_is_typed():
+    """Its first return tells of a contiguous array, which those of the later ones are not."""
+
+    def scaled(a):
+        b, weight = turned_and_scaled(a, 3)
+        return b[0, 1] * weight
+
+    def paired(a):
+        b, c = turned_pairs(a, 2)
+        return np.sum(b * c * np.array([[1.0, 2.0], [3.0, 5.0]]))
+
+    a = np.array([[0.3, 0.7], [1.1, 0.4]])
+    for f in (scaled, paired):
+        value, found = value_and_gradient(f)(a)
+        np.testing.assert_allclose(value, f(a), rtol=1e-14)
+        np.testing.assert_allclose(found, central(f, a).gradients[0], rtol=1e-7, atol=1e-9)

@@ -300,6 +300,34 @@ def test_phases_that_are_not_known_are_refused_in_forward_mode_also_where_a_matr
         zg.jvp(f, 0.0, 1.0)
 
 
+def cubes_of_eigenvalues(t, a, b):
+    return np.sum(np.linalg.eigh(a + t * b)[0] ** 3)
+
+
+def cubes_of_singular_values(t, a, b):
+    return np.sum(np.linalg.svd(a + t * b)[1] ** 3)
+
+
+def of_eigenvectors(t, a, b):
+    return np.sum(np.abs(np.linalg.eigh(a + t * b)[1]) ** 4)
+
+
+def of_singular_vectors(t, a, b):
+    return np.sum(np.abs(np.linalg.svd(a + t * b)[0]) ** 4)
+
+
+@pytest.mark.parametrize(
+    ("f", "of_vectors"), [(cubes_of_eigenvalues, of_eigenvectors), (cubes_of_singular_values, of_singular_vectors)]
+)
+def test_values_have_no_phase(f, of_vectors):
+    a, b, h = FIRST_APART, symmetric(SEED[:3, :3]) + 0j, 1e-6
+    expected = (f(h, a, b) - f(-h, a, b)) / (2 * h)
+    found = [zg.jvp(f, (0.0, a, b), (1.0, None, None))[1], zg.gradient(f, wrt="t")(0.0, a, b)]
+    np.testing.assert_allclose(found, expected, rtol=1e-8)
+    expected = (of_vectors(h, a, b) - of_vectors(-h, a, b)) / (2 * h)
+    np.testing.assert_allclose(zg.gradient(of_vectors, wrt="t")(0.0, a, b), expected, rtol=1e-7, atol=1e-8)
+
+
 def test_the_page_has_every_operation_with_its_condition():
     page = (Path(__file__).resolve().parents[3] / "docs" / "linear-algebra.md").read_text("utf-8")
     for op, rule in SAMPLES.items():

@@ -93,8 +93,11 @@ _SOURCES = typeinfer.Propagate, typeinfer.GetAttrConstraint
 
 
 def _is_certain(type_: Any) -> bool:
-    """Return whether a constraint that has read a type finds the same again."""
-    if type_ is None or not type_.is_precise():
+    """Return whether a constraint that has read a type finds the same again.
+
+    What a function that is being typed returns when it calls itself is known in part only.
+    """
+    if type_ is None or not type_.is_precise() or isinstance(type_, types.RecursiveCall):
         return False
     return not isinstance(type_, types.Callable) or isinstance(type_, _FIXED)
 

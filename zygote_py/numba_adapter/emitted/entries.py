@@ -232,7 +232,7 @@ class _Arrays:
             with builder.if_then(builder.not_(is_array)):
                 own.err_clear()
                 builder.ret(_INT(1))
-            mask = self._context.insert_const_string(api.module, "_mask")
+            mask = self._context.insert_const_string(api.module, "_sharedmask")  # of masked arrays
             with builder.if_then(cgutils.is_not_null(builder, builder.call(has, [object_, mask]))):
                 builder.ret(_INT(1))
         letters = builder.bitcast(word(object_, _DTYPE), llvm.IntType(8).as_pointer())

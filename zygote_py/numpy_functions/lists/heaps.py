@@ -72,12 +72,7 @@ def heappush(heap: Any, item: Any) -> None:
 def heappop(heap: Any) -> Any:
     """`heappop(heap)`"""
     last = heap.pop()
-    if len(heap) == 0:
-        return last
-    first = heap[0]
-    heap[0] = last
-    move_down(heap, 0)
-    return first
+    return last if len(heap) == 0 else heapreplace(heap, last)
 
 
 @replaces(heapq.heapreplace, where=_is_of_heap)
@@ -94,10 +89,7 @@ def heappushpop(heap: Any, item: Any) -> Any:
     """`heappushpop(heap, item)`: `heappush`, and then what `heappop` returns."""
     if len(heap) == 0 or not heap[0] < item:
         return item
-    first = heap[0]
-    heap[0] = item
-    move_down(heap, 0)
-    return first
+    return heapreplace(heap, item)
 
 
 @replaces(heapq.nsmallest, iterable=is_iterable)
