@@ -15,6 +15,10 @@ from numba.experimental import jitclass
 from tests.checking.derivatives import ALL_ROUTES, check_derivatives
 from zygote_py import DifferentiationError, gradient, pullback
 
+PAIR = numba.types.Tuple((int64, float64))
+NUMBERS, PAIRS = numba.types.ListType(float64), numba.types.ListType(PAIR)
+BY_NAME = numba.types.DictType(numba.types.unicode_type, float64)
+
 
 @jitclass([("total", float64), ("count", int64), ("past", float64[:]), ("table", float64[:, ::1])])
 class Account:
@@ -117,10 +121,98 @@ def never_set(x, n):
     return (lazy.unset + 1.0) * lazy.other * n
 
 
+@jitclass([("held", NUMBERS), ("by_name", BY_NAME), ("pairs", PAIRS), ("name", numba.types.unicode_type)])
+class Ledger:
+    def __init__(self, name):
+        self.held = numba.typed.List.empty_list(float64)
+        self.by_name = numba.typed.Dict.empty(numba.types.unicode_type, float64)
+        self.pairs = numba.typed.List.empty_list(PAIR)
+        self.name = name
+
+    def add(self, key, x):
+        self.held.append(x * x)
+        self.by_name[key] = self.by_name.get(key, 1.0) * x
+        self.pairs.append((len(self.held), x))
+
+    def scale(self, place, x):
+        self.held[place] *= x
+
+    def total(self):
+        total = 0.0
+        for number, x in self.pairs:
+            total += number * x * self.held[number - 1]
+        return total * (self.by_name["a"] if self.name == "first" else 2.0)
+
+
+@jitclass([("items", NUMBERS), ("scale", float64)])
+class Holder:
+    def __init__(self, x, scale):
+        self.items = numba.typed.List.empty_list(float64)
+        self.items.append(x)
+        self.items.append(x * x)
+        self.scale = scale
+
+    def share(self, other):
+        self.items = other.items
+
+    def step(self, other, x):
+        self.items[0] *= x
+        self.scale += other.items[1]
+
+    def end(self, x):
+        self.items.append(self.items.pop() + x)
+        return self.items[1] * self.items[0]
+
+    def swap(self, other):
+        mine = self.items
+        self.items = other.items
+        other.items = mine
+
+
+@jitclass([("inner", Ledger.class_type.instance_type), ("columns", float64[::1, :])])  # type: ignore[attr-defined]
+class Owner:
+    def __init__(self, x):
+        self.inner = Ledger("first")
+        self.columns = np.asfortranarray(np.ones((2, 3)) * x)
+
+
+def lists_dicts_and_strings(x, n):
+    ledgers = [Ledger("first"), Ledger("second")]
+    for i in range(2 * n):
+        ledgers[i % 2].add("ab"[i % 3 // 2], x + i)
+    ledgers[0].scale(1, x)
+    return ledgers[0].total() * ledgers[1].total() * 1e-6
+
+
+def a_shared_list(x, n):
+    a, b, c = Holder(x, x), Holder(x * 1.5, 2.0), Holder(x, 3.0)
+    c.share(a)
+    for i in range(n):
+        a.swap(b)
+        a.step(b, x)
+        c.step(a, a.scale)
+        if i == 1:
+            b.scale *= b.end(x)
+    return a.scale * c.end(x) + a.end(x) + b.end(x) * b.scale + c.end(x)
+
+
+def objects_in_objects(x, n):
+    owner = Owner(x)
+    ledger = owner.inner
+    for i in range(n):
+        ledger.add("a", x * i)
+        owner.columns[1, i % 3] *= x
+    owner.columns = np.asfortranarray(owner.columns * x)
+    return owner.inner.total() + owner.columns.sum()
+
+
 PROGRAMS = [counts, methods_call_methods, two_names, in_each_iteration, passed_to_a_function, never_set]
+OF_CONTAINERS = [lists_dicts_and_strings, a_shared_list, objects_in_objects]
 
 
-@pytest.mark.parametrize("program", [*PROGRAMS, in_lists_and_tuples], ids=lambda program: program.__name__)
+@pytest.mark.parametrize(
+    "program", [*PROGRAMS, in_lists_and_tuples, *OF_CONTAINERS], ids=lambda program: program.__name__
+)
 def test_programs(program):
     check_derivatives(program, 1.25, 3, routes=ALL_ROUTES)
 
@@ -169,18 +261,6 @@ def test_the_setter_of_a_property():
         return guarded.value
 
     refused(f, 2.0, says="setting an attribute", hint="")
-
-
-def test_a_field_that_is_a_typed_dict():
-    kind = numba.types.DictType(int64, float64)
-
-    @jitclass([("held", kind)])
-    class Table:
-        def __init__(self, x):
-            self.held = numba.typed.Dict.empty(int64, float64)
-            self.held[1] = x
-
-    refused(lambda x: Table(x).held[1], 2.0, says="field of type|not supported|dict", hint="")
 
 
 @pytest.mark.parametrize("made", [list, numba.typed.List], ids=["reflected", "typed"])

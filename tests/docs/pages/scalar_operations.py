@@ -11,7 +11,7 @@ from zygote_py.adjoints import REFUSED, ROWS, STRUCTURAL, UNKNOWN, Rule, rule_fo
 from zygote_py.adjoints.rules.formulas.rule import Op
 from zygote_py.adjoints.rules.formulas.terms import HELPERS
 from zygote_py.adjoints.rules.scalar import scipy_special
-from zygote_py.ir import Instr, Param, ops
+from zygote_py.ir import Instr, Param, is_helper, ops
 
 HEAD = """\
 # The scalar operations that have a derivative
@@ -82,7 +82,7 @@ def text() -> str:
     """Return the page."""
     groups: dict[Rule, list[str]] = {}
     for op, rule in _rules():
-        if op not in HELPERS.values() and op not in ops.OWN:
+        if op not in HELPERS.values() and op not in ops.OWN and not is_helper(op):
             groups.setdefault(rule, []).append(f"`{ops.name_of(op)}`")
     rows = [f"| {', '.join(dict.fromkeys(names))} | {_shown(rule)} |" for rule, names in groups.items() if _shown(rule)]
     flat = dict.fromkeys(name for rule, names in groups.items() if not _shown(rule) for name in names)

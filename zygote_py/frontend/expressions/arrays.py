@@ -106,6 +106,16 @@ def _is_everything(index: Operand) -> bool:
     return isinstance(index.type, types.EllipsisType)
 
 
+def flag(at: Emitter, value: LoweredValue, name: str) -> Operand:
+    """`value.flags.name`: a constant where the type of the array says it."""
+    (array,) = value.leaves
+    kind: Any = array.type
+    own = "F" if name == "f_contiguous" else "C"
+    if kind.layout == own or (kind.ndim <= 1 and kind.layout != "A"):
+        return Const(True, types.boolean)
+    return at.emit(ops.f_contiguous if own == "F" else ops.c_contiguous, (array,), types.boolean)
+
+
 def flat_of(value: LoweredValue) -> Operand | None:
     """Return the array whose elements are in a row in a value, `x.flat`; None for other values."""
     if not isinstance(value.type, types.NumpyFlatType):

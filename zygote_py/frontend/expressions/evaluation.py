@@ -267,6 +267,8 @@ def _attribute(at: Emitter, value: LoweredValue, name: str, type_: Type) -> Lowe
         return lists.read_field(at, value, name)
     if not leaves_of(type_):
         return LoweredValue(type_, (), calls.Method(value, name))
+    if isinstance(value.type, types.ArrayFlags) and isinstance(value.static, calls.Method):
+        return LoweredValue(type_, (arrays.flag(at, value.static.value, name),))
     own = plain(value.type)
     if (is_record(own) and name in own.fields) or (is_structured(own) and name in own.dtype.fields):  # type: ignore[attr-defined]
         return records.field(at, value, name)

@@ -47,7 +47,7 @@ from zygote_py.frontend.values import (
     leaves_of,
     plain,
 )
-from zygote_py.ir import Const, Function, Instr, Jump, Operand, Type, ops
+from zygote_py.ir import Const, Function, Instr, Jump, Operand, Type, ops, zero_key
 from zygote_py.ir.analysis import Memory, loop_nest
 from zygote_py.ir.lazy_dataclass import dataclass
 
@@ -200,8 +200,12 @@ def make_object(at: Emitter, type_: Type) -> LoweredValue:
 def _of_field(at: Emitter, leaf: Type) -> Operand:
     """Return the value of a field before anything is assigned to it."""
     if isinstance(leaf, types.List):
-        raise at.refuse("a list in a field of a jitclass object is not supported", "use an array")
-    if not isinstance(leaf, types.Array) or leaf.layout == "F":
+        return at.emit(ops.stack, (), leaf)
+    if isinstance(leaf, types.UnicodeType):
+        return Const("", leaf)
+    if isinstance(leaf, types.DictType) and (key := zero_key(plain(leaf.key_type))) is not None:
+        return at.emit(ops.no_slots, (key,), leaf)
+    if not isinstance(leaf, types.Array):
         raise at.refuse(f"a field of type `{leaf}` of a jitclass object is not supported", "use numbers and arrays")
     return empty_array(at, leaf)
 

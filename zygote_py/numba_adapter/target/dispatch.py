@@ -110,6 +110,7 @@ class CompileTimeType(types.Type):
 
 _COMPILE_TIME = (
     CompileTimeType,
+    types.ArrayFlags,
     types.Callable,
     types.Module,
     types.DType,
