@@ -448,3 +448,19 @@ def test_directions_with_captured_variables_of_any_name():
 
     x = np.arange(3.0)
     assert f(x, 0.5) == gradient(f, wrt="args")(x, 0.5) * 0.5 == 2.0 * np.sum(x**3)
+
+
+@pytest.mark.compiled
+def test_records_of_jacobians_are_in_the_order_of_their_types():
+    """A gradient of a pullback of a Jacobian keeps arrays in any order, also where Numba knows a better one."""
+
+    def squares(x):
+        found = jacobian(lambda y: y * y)(x)
+        return np.sum(found * found)
+
+    def along(x, v):
+        _, back = pullback(squares, x)
+        return np.sum(back(1.0)[0] * v)
+
+    x, v = np.array([0.9, -0.6, 1.3]), np.array([1.0, 0.5, -0.3])
+    np.testing.assert_allclose(gradient(along, wrt="x")(x, v), 8.0 * v, rtol=1e-14)

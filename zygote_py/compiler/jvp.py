@@ -125,7 +125,7 @@ def _of_type(b: Builder, value: Operand, kind: Type) -> Operand:
     if not isinstance(kind, types.Array) or value.type == kind:
         return value
     nothing = Const(None, types.none)
-    every = b.call(slice, nothing, nothing, type=types.slice2_type)
+    every = b.call(slice, nothing, nothing, Const(1, types.int64), type=types.slice3_type)  # `x[:]` is in order for Numba
     return b.call(ops.getitem, value, *[every] * kind.ndim, type=kind)
 
 
