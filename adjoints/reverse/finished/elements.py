@@ -17,7 +17,8 @@ before the loop, the first access finds zero; if the loop sets all of its elemen
 nothing uses it after the loop, nothing is stored, and what is neither read nor stored vanishes. Before the loop and in
 it, nothing may give the array another name.
 
-Adjoints that are a sum with such a zero, or a product, are not computed.
+Adjoints that are a sum with such a zero, or a product, are not computed, and no zero is stored in an array that holds
+nothing else.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from zygote_py.ir import (
     LoopNest,
     Operand,
     Phi,
+    Return,
     Routine,
     Use,
     Value,
@@ -76,6 +78,7 @@ def keep_elements_in_variables(function: Function) -> bool:
     changes = [are_moved, *(elements.rewrite(array) or elements.rewrite_private(array) for array in arrays)]
     if any(changes):
         elements.finish()
+        _store_no_zeros(function, arrays)
     return any(changes)
 
 
@@ -316,6 +319,35 @@ class _Elements:
         made = Instr(ops.setitem, (array, element, *index), types.none, "", last.loc, (), last.origin)
         kept.insert(place, made)
         return True
+
+
+def _store_no_zeros(function: Function, arrays: Sequence[Instr]) -> None:
+    """Remove the stores of zeros in arrays of zeros that hold nothing else until the function returns them."""
+    used, unneeded = uses(function), set[Value]()
+    for array in arrays:
+        if array.op not in _EMPTY:
+            continue
+        assert isinstance(array.type, types.Array)
+        stores: list[Instr] = []
+        for use in used[array]:
+            match use.user:
+                case Instr(op=ops.dim | ops.getitem, type=types.Number() | types.Boolean()):
+                    continue
+                case Instr(op=ops.setitem | ops.accumulate, args=(target, value, *_)) as store if (
+                    target is array and value == zero(array.type.dtype) and store.origin is not None
+                ):
+                    stores.append(store)
+                case Instr(op=ops.pack) as made if all(isinstance(each.user, Return) for each in used[made]):
+                    continue
+                case Return():
+                    continue
+                case _:
+                    break
+        else:
+            unneeded.update(stores)
+    if unneeded:
+        for block in function.blocks:
+            block.instrs = [each for each in block.instrs if each not in unneeded]
 
 
 def _add_unconditionally(function: Function, arrays: Sequence[Instr]) -> bool:

@@ -259,6 +259,47 @@ def test_what_nothing_reads_is_not_stored(monkeypatch):
     assert re.findall(r"du\[\w+\]", own_text(in_place)) == ["du[i]", "du[i_1]"]  # set, then read
 
 
+def overwritten(x, y, n):
+    s = 0.0
+    for i in range(n):
+        y[i] = x[i] * s
+        s += x[i] ** 2
+    return s
+
+
+def overwritten_and_read_before(x, y, n):
+    s = y[1] * y[2]
+    for i in range(n):
+        y[i] = x[i] * s
+        s += x[i] ** 2
+    return s
+
+
+def overwritten_and_read_by_another_name(x, y, n):
+    rest = y[1:]
+    s = 0.0
+    for i in range(n):
+        y[i] = x[i] * s
+        s += x[i] ** 2
+    return s + rest[0] * rest[1]
+
+
+def test_zeros_are_not_stored_in_zeros():
+    text = gradient(overwritten).source(X, Y, 2).partition("def overwritten_gradient(")[2]
+    assert "dy[" not in text
+    assert "dy = np.zeros_like(y)" in text
+
+
+@pytest.mark.parametrize(
+    "function",
+    [overwritten, overwritten_and_read_before, overwritten_and_read_by_another_name],
+    ids=lambda f: f.__name__,
+)
+def test_zeros_in_what_is_overwritten(function):
+    (expected,) = differences(lambda x, y: function(x, y.copy(), 2), X, Y)
+    np.testing.assert_allclose(np.concatenate(gradient(function)(X, Y.copy(), 2)[:2]), expected, atol=1e-7)
+
+
 def read_by_another_name(x, y):
     u = np.empty(len(x))
     v = u[1:]
