@@ -32,11 +32,13 @@ from zygote_py.ir import (
     Instr,
     Memory,
     Operand,
+    Routine,
     Value,
     helper,
     inserting,
     item_text,
     ops,
+    uses,
 )
 
 
@@ -137,7 +139,11 @@ def refuse_shared_arguments(function: Function) -> list[Instr]:
     memory = Memory(function)
     found = _arguments_with_arrays(function)
     arrays = [(each, name) for each, name in found if isinstance(each.type, types.Array)]
-    lists = [(each, name) for each, name in found if isinstance(each.type, types.List)]
+    lists = [
+        (each, name)
+        for each, name in found
+        if isinstance(each.type, types.List) and not _is_only_filled(function, each)
+    ]
     written = {each: f"`{name}`" for each, name in arrays if memory.is_written_to(each)}
     given = {each for each, _ in found}
     defined = max((number + 1 for number, each in enumerate(function.entry.instrs) if each in given), default=0)
@@ -161,6 +167,28 @@ def refuse_shared_arguments(function: Function) -> list[Instr]:
 
 
 _Named = tuple[Value, str]
+
+
+def _is_only_filled(function: Function, values: Value) -> bool:
+    """Return whether a function, with all that it calls, does nothing with a list but append to it.
+
+    What is in such a list may share memory with the arrays that are written to: so do the shadows that are appended.
+    """
+    pending, seen = [(function, values)], set[tuple[Function, Value]]()
+    while pending:
+        if (asked := pending.pop()) in seen:
+            continue
+        seen.add(asked)
+        within, value = asked
+        for use in uses(within)[value]:
+            match use.user:
+                case Instr(op=ops.push, args=(target, given)) if target is value and given is not value:
+                    continue
+                case Instr(op=Routine(function=called), args=args):
+                    pending += [(called, called.params[number]) for number, arg in enumerate(args) if arg is value]
+                case _:
+                    return False
+    return True
 
 
 def _are_fields(x: Value, y: Value) -> bool:

@@ -464,3 +464,41 @@ def test_records_of_jacobians_are_in_the_order_of_their_types():
 
     x, v = np.array([0.9, -0.6, 1.3]), np.array([1.0, 0.5, -0.3])
     np.testing.assert_allclose(gradient(along, wrt="x")(x, v), 8.0 * v, rtol=1e-14)
+
+
+@numba.njit
+def products(x, i, factor):
+    if i == len(x):
+        return factor
+    total = 0.0
+    for _ in range(i, len(x)):
+        x[i] *= 1.1
+        total += products(x, i + 1, factor * x[i])
+    return total
+
+
+@numba.njit
+def appended(x, i, past):
+    if i == len(x):
+        return 0.0
+    x[i] *= x[0]
+    past.append(x)
+    past.append(x * x)
+    return appended(x, i + 1, past) * x[i] + x[i - 1]
+
+
+def of_appended(x):
+    past = [x * 1.0]
+    total = appended(x.copy(), 0, past)
+    for each in past:
+        total += each[0] * each[1]
+    return total
+
+
+@pytest.mark.parametrize("f", [lambda x: products(x.copy(), 0, 0.3), of_appended], ids=["products", "appended"])
+def test_recursion_in_reverse_mode_twice(f):
+    """What is kept of a call has the array that the next one writes to."""
+    x, v, first = np.array([0.9, -0.6, 1.3]), np.array([1.0, 0.5, -0.3]), gradient(f, mode="reverse")
+    (expected,) = differences(lambda x: np.sum(first(x) * v), x)
+    found = gradient(lambda x: np.sum(first(x) * v), mode="reverse")(x)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
