@@ -320,6 +320,24 @@ def test_records_of_the_caller():
     assert math.isclose(zg.derivative(lambda r, x: r.x * r.n * x * x, wrt=1)(record, 2.0), found, rel_tol=1e-14)
 
 
+def test_parts_of_what_is_made_inside():
+    def f(x):
+        made = np.zeros(4, CELL)
+        turned, some, table = made[::-1], made, np.zeros((2, 3), CELL)
+        turned[1].p[0] = x
+        if x > 0.0:
+            some = made[::2]
+        some[0].m = x * x
+        table[:, 1:][1, 0].p[2] = x
+        while len(turned) > 3:
+            turned = turned[1:]
+        return made[2].p[0] ** 2 * made[0].m + table[1]["p"][1, 2] * turned[0].p[0] + turned["p"].sum()
+
+    for x in (1.5, -1.5):  # x^4 + x^2 + x
+        assert math.isclose(gradient(f)(x), 4 * x**3 + 2 * x + 1, rel_tol=1e-14)
+        assert math.isclose(zg.derivative(f)(x), 4 * x**3 + 2 * x + 1, rel_tol=1e-14)
+
+
 def refused(call, says):
     with pytest.raises(DifferentiationError, match=f"(?s){says}"):
         call()
@@ -346,6 +364,10 @@ def test_refusals():
     def as_a_whole(a, x):
         return np.flip(a)[0].x * x
 
+    def flags_of_a_field(x):
+        return x * np.zeros(3, BODY)["x"].flags.c_contiguous
+
+    refused(lambda: gradient(flags_of_a_field)(2.0), "`flags` of a field of a structured array")
     readonly = bodies()
     readonly.flags.writeable = False
     refused(lambda: gradient(written, wrt=1)(readonly, 2.0), "is read-only")

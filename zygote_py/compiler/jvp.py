@@ -124,8 +124,8 @@ def _of_type(b: Builder, value: Operand, kind: Type) -> Operand:
         return b.call(ops.pack, *(_of_type(b, item, each) for item, each in items), type=kind)
     if not isinstance(kind, types.Array) or value.type == kind:
         return value
-    nothing = Const(None, types.none)
-    every = b.call(slice, nothing, nothing, Const(1, types.int64), type=types.slice3_type)  # `x[:]` is in order for Numba
+    nothing, one = Const(None, types.none), Const(1, types.int64)
+    every = b.call(slice, nothing, nothing, one, type=types.slice3_type)  # Numba takes `x[:]` to be in order
     return b.call(ops.getitem, value, *[every] * kind.ndim, type=kind)
 
 

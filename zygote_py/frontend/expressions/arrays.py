@@ -106,13 +106,15 @@ def _is_everything(index: Operand) -> bool:
     return isinstance(index.type, types.EllipsisType)
 
 
-def flag(at: Emitter, value: LoweredValue, name: str) -> Operand:
-    """`value.flags.name`: a constant where the type of the array says it."""
+def flag(at: Emitter, value: LoweredValue, kind: Any, name: str) -> Operand:
+    """`value.flags.name`, of an array that Numba has typed so: a constant where the type says it."""
     (array,) = value.leaves
-    kind: Any = array.type
+    held: Any = array.type
     own = "F" if name == "f_contiguous" else "C"
     if kind.layout == own or (kind.ndim <= 1 and kind.layout != "A"):
         return Const(True, types.boolean)
+    if kind.layout != held.layout or any(is_structured(plain(each)) for each in at.types.values()):
+        raise at.refuse("`flags` of a field of a structured array is not supported", "make a copy of the field", name)
     return at.emit(ops.f_contiguous if own == "F" else ops.c_contiguous, (array,), types.boolean)
 
 

@@ -268,7 +268,7 @@ def _attribute(at: Emitter, value: LoweredValue, name: str, type_: Type) -> Lowe
     if not leaves_of(type_):
         return LoweredValue(type_, (), calls.Method(value, name))
     if isinstance(value.type, types.ArrayFlags) and isinstance(value.static, calls.Method):
-        return LoweredValue(type_, (arrays.flag(at, value.static.value, name),))
+        return LoweredValue(type_, (arrays.flag(at, value.static.value, value.type.array_type, name),))
     own = plain(value.type)
     if (is_record(own) and name in own.fields) or (is_structured(own) and name in own.dtype.fields):  # type: ignore[attr-defined]
         return records.field(at, value, name)

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from zygote_py import numba_adapter
 from zygote_py.frontend.values import (
     INT,
     Emitter,
@@ -89,10 +90,14 @@ def item(at: Emitter, value: LoweredValue, index: Sequence[Operand], type_: Type
         return LoweredValue(plain(type_), (at.cast(place, INT), *leaves))
     if any(isinstance(each.type, types.Array) for each in index):
         raise at.refuse("an array as an index of a structured array is not supported", _HINT, "[")
-    made: Any = type_
-    rank = array.ndim - made.ndim
-    leaves = tuple(at.emit(ops.getitem, (leaf, *index), _like(leaf.type, -rank)) for leaf in value.leaves)
-    return LoweredValue(made, leaves)
+    leaves = tuple(at.emit(ops.getitem, (leaf, *index), _part_type(leaf.type, index)) for leaf in value.leaves)
+    return LoweredValue(type_, leaves)
+
+
+def _part_type(array: Type, index: Sequence[Operand]) -> Type:
+    found = numba_adapter.item_type(array, [each.type for each in index])
+    assert found is not None  # Numba has typed it for the structured array
+    return found
 
 
 def _row(at: Emitter, leaf: Operand, rows: Sequence[Operand]) -> Operand:
