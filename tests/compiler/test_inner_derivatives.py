@@ -497,7 +497,7 @@ def of_appended(x):
 
 @pytest.mark.parametrize("f", [lambda x: products(x.copy(), 0, 0.3), of_appended], ids=["products", "appended"])
 def test_recursion_in_reverse_mode_twice(f):
-    """What is kept of a call has the array that the next one writes to."""
+    """The records of a call have the array that the next one writes to."""
     x, v, first = np.array([0.9, -0.6, 1.3]), np.array([1.0, 0.5, -0.3]), gradient(f, mode="reverse")
     (expected,) = differences(lambda x: np.sum(first(x) * v), x)
     found = gradient(lambda x: np.sum(first(x) * v), mode="reverse")(x)
