@@ -131,6 +131,7 @@ from .passes.program.outline import (
     outlined_loop as outlined_loop,
     replace_loop as replace_loop,
 )
+from .passes.program.recursion_limit import limit_depth as limit_depth, with_limits as with_limits
 from .passes.program.split_stacks import split_stacks as split_stacks
 from .special_functions import (
     C_TYPES as C_TYPES,

@@ -294,7 +294,8 @@ class Function:
     """A function; `kind` is "function", "primal", "adjoint" or "joint", and an adjoint function refers to its `primal`.
 
     `options` are the Numba options of the function it came from (`fastmath`, `error_model`, ...). The iterations of the
-    loops with the counters `independent` affect each other by sums alone.
+    loops with the counters `independent` affect each other by sums alone. Calls of one that `is_limited` do not end the
+    stack, however deep they are.
     """
 
     name: str
@@ -305,6 +306,7 @@ class Function:
     loc: Loc | None = None
     options: Mapping[str, object] = field(default_factory=dict)
     independent: frozenset[Phi] = frozenset()
+    is_limited: bool = False
 
     @property
     def entry(self) -> Block:

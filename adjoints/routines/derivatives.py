@@ -35,7 +35,6 @@ from zygote_py.adjoints.reverse.snapshots import keep_contents
 from zygote_py.adjoints.reverse.split import Halves
 from zygote_py.adjoints.routines.alias_checks import refuse_shared_arguments
 from zygote_py.adjoints.routines.extremes import keep_index_of_extremes
-from zygote_py.adjoints.routines.recursion_limit import limit_depth
 from zygote_py.ir import (
     Block,
     Builder,
@@ -59,6 +58,7 @@ from zygote_py.ir import (
     item_reads,
     items_of,
     items_read,
+    limit_depth,
     ops,
     packed_type,
     passes,

@@ -132,8 +132,8 @@ def test_emission_knows_nothing_of_differentiation(layer):
 @pytest.mark.parametrize(
     ("layer", "used"),
     [
-        ("zygote_py.ir", {"types", "extending"}),
-        ("zygote_py.adjoints", {"types", "extending", "config"}),
+        ("zygote_py.ir", {"types", "extending", "config"}),
+        ("zygote_py.adjoints", {"types", "extending"}),
         ("zygote_py.emit", {"types"}),
         ("zygote_py.base", set()),
     ],

@@ -15,7 +15,7 @@ from zygote_py.base import Names, stage
 from zygote_py.emit.source import function_text
 from zygote_py.emit.syntax.names import Module
 from zygote_py.emit.syntax.standalone import Emitted
-from zygote_py.ir import Function, InternalError, Loc, is_identifier, routines_of
+from zygote_py.ir import Function, InternalError, Loc, is_identifier, routines_of, with_limits
 from zygote_py.ir.arrays.measures.flat_loops import flatten_loops
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops.helpers import HELPERS
@@ -154,6 +154,7 @@ def emit_and_widen(
     Where iterations are independent, Numba gets several at a time, and with `parallel=True` threads that run them. The
     function is changed.
     """
+    function = with_limits(function)
     emitted = emit(function, name=name, target=NJIT, options=options, defaults=defaults, notes=notes)
     if not widen(function, options).is_changed:
         return emitted

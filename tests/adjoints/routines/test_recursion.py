@@ -8,7 +8,7 @@ import pytest
 
 from tests.checking.derivatives import check_derivatives
 from tests.checking.reference import central
-from zygote_py import DifferentiationError, gradient, value_and_gradient
+from zygote_py import DifferentiationError, gradient, jvp, value_and_gradient
 
 pytestmark = pytest.mark.interpreted
 
@@ -305,6 +305,39 @@ def test_a_recursion_that_is_too_deep_is_refused_before_the_stack_ends():
     with pytest.raises(RecursionError, match=r"chain calls itself more than \d+ times in turn: write it as a loop"):
         df(0.3, 10_000_000)
     assert df(0.3, 1) == pytest.approx(0.9 + 0.5 * math.cos(0.3))
+
+
+def digits(n):
+    return 1 if n == 0 else digits(n - 1) * 3 % 7 + 1
+
+
+def first_of_two(x, n):
+    return x if n == 0 else second_of_two(x * 0.999, n - 1)
+
+
+def second_of_two(x, n):
+    return first_of_two(x + 0.001, n - 1) * x
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize(
+    ("df", "name", "expected"),
+    [
+        (gradient(chain, wrt="x", mode="forward"), "chain_pushforward", 0.9 + 0.5 * math.cos(0.3)),
+        (
+            lambda x, n: jvp(first_of_two, (x, 2 * n), (1.0, None))[1],
+            "(first|second)_of_two_pushforward",
+            0.999 * (2 * 0.999 * 0.3 + 0.001),
+        ),
+        (gradient(lambda x, n: x * digits(n), wrt="x"), "digits", 4.0),
+        (lambda x, n: gradient(lambda x: (x * x, chain(x, n)), has_aux=True)(x)[0], "chain", 0.6),
+    ],
+    ids=["forward", "mutual", "integers", "has_aux"],
+)
+def test_any_recursion_that_is_too_deep_is_refused_before_the_stack_ends(df, name, expected):
+    with pytest.raises(RecursionError, match=rf"({name}) calls itself more than \d+ times in turn: write it as a loop"):
+        df(0.3, 10_000_000)
+    assert df(0.3, 1) == pytest.approx(expected)
 
 
 def turned_and_scaled(a, n):
