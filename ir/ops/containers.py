@@ -49,8 +49,8 @@ def array_of_record(record: Any) -> Any:
     return np.asarray(record).reshape(1)
 
 
-def contiguous(x: Any) -> Any:
-    """Return an array in C order, for Numba, of one that is so in memory: the field of a record."""
+def contiguous(x: Any, shape: Any = None) -> Any:
+    """Return an array in C order, for Numba, of one that is so in memory and has this shape: the field of a record."""
     return x
 
 

@@ -128,6 +128,26 @@ def test_an_array_of_ints_as_index():
     assert gradient(f)(rng.normal(size=4), np.array([1, 2]))[1] is None
 
 
+@pytest.mark.parametrize(
+    "taken",
+    [
+        lambda a, i: a[i, 0:, np.newaxis] * np.arange(3.0),
+        lambda a, i: a[None, i, :] * a[0],
+        lambda a, i: a[:, None, i] ** 2,
+        lambda a, i: a[..., i % 2, None] * np.arange(2.0),
+        lambda a, i: a[a[:, 0] > 0.0, None] ** 2,
+    ],
+)
+def test_an_array_of_ints_and_new_axes_as_index(taken):
+    def f(a, index):
+        found = taken(a, index)
+        return np.sum(found * np.arange(found.size).reshape(found.shape))
+
+    check_derivatives(
+        f, np.array([[1.0, 2.0, 0.5], [-1.0, 0.3, 0.7], [0.4, -2.0, 1.5]]), np.array([0, 2, 2]), **PRECISELY
+    )
+
+
 @pytest.mark.compiled
 def test_an_array_of_truth_values():
     def f(a, mask):

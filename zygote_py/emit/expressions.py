@@ -353,10 +353,13 @@ class Expressions:
 
     def _contiguous(self, array: Operand, lengths: Sequence[Operand]) -> ast.expr:
         """Return the elements of a field, which Numba does not know to be in C order, in their shape."""
-        held = self.call(ops.contiguous, self.operand(array))
         if len(lengths) == 1:
-            return held
-        return self.call(np.reshape, held, ast.Tuple(list(map(self.operand, lengths))))
+            return self.call(ops.contiguous, self.operand(array))
+        shape = ast.Tuple(list(map(self.operand, lengths)))
+        is_field = isinstance(array, Instr) and array.op is ops.getitem and all(isinstance(n, Const) for n in lengths)
+        if is_field:
+            return self.call(ops.contiguous, self.operand(array), shape)
+        return self.call(np.reshape, self.call(ops.contiguous, self.operand(array)), shape)
 
     def _view(self, source: Operand, type: Type) -> ast.expr:
         """Return the bytes of an array, or of a number, as numbers of another type."""

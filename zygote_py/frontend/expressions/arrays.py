@@ -90,7 +90,20 @@ def item(at: Emitter, array: Operand, index: Sequence[Operand], type_: Type) -> 
     elif type_ == array.type and all(map(_is_everything, index)):
         return array
     _check_index(at, index)
+    if _are_taken(index) and any(isinstance(each.type, types.NoneType) for each in index):
+        taken = [each for each in index if not isinstance(each.type, types.NoneType)]
+        array = item(at, array, taken, numba_adapter.item_type(array.type, [each.type for each in taken]) or type_)
+        everything = static_index(at, slice(None))
+        index = [
+            each if isinstance(each.type, types.NoneType | types.EllipsisType) else everything[0] for each in index
+        ]
     return at.emit(ops.getitem, (array, *index), type_)
+
+
+def _are_taken(index: Sequence[Operand]) -> bool:
+    """Return whether one array is among the indices and no number: its axis is where it stands."""
+    arrays = [each for each in index if isinstance(each.type, types.Array)]
+    return len(arrays) == 1 and not any(isinstance(each.type, types.Integer | types.Boolean) for each in index)
 
 
 def _check_index(at: Emitter, index: Sequence[Operand]) -> None:

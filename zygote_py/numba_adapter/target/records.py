@@ -54,8 +54,8 @@ _contiguous: Any = _typed_as_contiguous
 
 
 @overload(ops.contiguous)
-def _typed_contiguous(x: Any) -> Any:
-    def implementation(x: Any) -> Any:
+def _typed_contiguous(x: Any, shape: Any = None) -> Any:
+    def in_order(x: Any, shape: Any = None) -> Any:
         step = x.itemsize
         for axis in range(x.ndim - 1, -1, -1):
             if x.shape[axis] > 1 and x.strides[axis] != step:
@@ -63,7 +63,14 @@ def _typed_contiguous(x: Any) -> Any:
             step *= x.shape[axis]
         return _contiguous(x)
 
-    return implementation if isinstance(x, types.Array) else None
+    def in_shape(x: Any, shape: Any = None) -> Any:
+        if x.shape != shape:
+            raise ValueError("the elements of a field are not in its shape")
+        return ops.contiguous(x)
+
+    if not isinstance(x, types.Array):
+        return None
+    return in_order if isinstance(shape, types.NoneType | types.Omitted) or shape is None else in_shape
 
 
 @overload(ops.array_of_record)
