@@ -70,7 +70,7 @@ from .checks.interpret import (
     interpret as interpret,
     interpret_adjoint as interpret_adjoint,
 )
-from .checks.verify import verify as verify, verify_canonical as verify_canonical
+from .checks.verify import verify as verify, verify_canonical as verify_canonical, verify_orders as verify_orders
 from .core import (
     Alpha as Alpha,
     Block as Block,

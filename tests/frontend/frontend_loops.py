@@ -319,3 +319,24 @@ def nothing_in_the_body(x):
     while False:
         x = 1.0
     return x
+
+
+@at((M[:, :3], 4), (M[:, :3], 0))
+def columns_become_rows(x, n):
+    b, s = x.T, 0.0
+    while n > 0:
+        b = b * x
+        s += b.T[0, 1]
+        n -= 1
+    return s, b[2, 1]
+
+
+@at((M[:, :3], 4))
+def any_order_becomes_rows(x, n):
+    b, s = x[::-1], 0.0
+    while n > 0 and s < 1e9:
+        for row in b:
+            s += row[0] * row[1]
+        b = b * 0.5
+        n -= 1
+    return s

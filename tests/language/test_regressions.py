@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.checking.derivatives import PRECISELY, check_derivatives
+from tests.checking.slopes import differences
 from tests.random_programs.generator import load
 from zygote_py import DifferentiationError, checkpoint, gradient, hessian, hvp, value_and_gradient
 
@@ -261,3 +262,42 @@ def test_what_an_exception_leaves_in_arguments():
     with pytest.raises(ZeroDivisionError):
         value_and_gradient(changed_until_it_raises, wrt="x")(x, 3)
     assert x[0] == 1.0 + 5.0 + 10.0
+
+
+def columns_in_a_while_loop(m):
+    b, total, n = m.T, 0.0, 0
+    while n < 3:
+        b = b * m
+        total += b.T[0, 1]
+        n += 1
+    return total  # m01 m10 + m01 m10^2 + m01 m10^3
+
+
+def any_order_in_a_while_loop(m):
+    a, b, n = m[::-1], m * m, 0
+    while n < 2:
+        a, b = b, a * b
+        n += 1
+    total = 0.0
+    for row in b:
+        total += row[0] * row[1]
+    return total
+
+
+@pytest.mark.compiled
+def test_arrays_in_several_orders_in_a_while_loop():
+    m = np.array([[1.5, 2.0], [0.5, -1.0]])
+    value, dm = value_and_gradient(columns_in_a_while_loop)(m)
+    assert value == pytest.approx(2.0 * (0.5 + 0.25 + 0.125))
+    np.testing.assert_allclose(dm, [[0.0, 0.875], [2.0 * (1 + 2 * 0.5 + 3 * 0.25), 0.0]])
+    (expected,) = differences(any_order_in_a_while_loop, m)
+    np.testing.assert_allclose(gradient(any_order_in_a_while_loop)(m).ravel(), expected, atol=1e-6)
+
+
+def test_second_derivatives_of_a_broadcast_row():
+    def f(m):
+        return np.sum(np.broadcast_to(m[0], (2, 2)) ** 2 * m)
+
+    m, v = np.array([[1.5, 2.0], [0.5, -1.0]]), np.array([[0.5, 0.0], [1.0, 2.0]])
+    both = 2.0 * m[0] * v[0]
+    np.testing.assert_allclose(hvp(f)(m, v), [2.0 * (v[0] * m.sum(0) + m[0] * v.sum(0)) + both, both])

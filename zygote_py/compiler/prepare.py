@@ -83,6 +83,7 @@ from zygote_py.ir import (
     flatten_results,
     inline_calls,
     is_helper,
+    is_view,
     join_stacks,
     make_canonical,
     ops,
@@ -423,7 +424,7 @@ def _let_adjoints_matter(function: Function) -> None:
 def take_as_routines(function: Function) -> None:
     """Let a function call routines where it calls helpers that have no rule."""
     for instr in function.instrs():
-        if not is_helper(instr.op) or instr.keywords or ops.of(instr.op).role is ops.Role.CHECK:
+        if not is_helper(instr.op) or instr.keywords or ops.of(instr.op).role is ops.Role.CHECK or is_view(instr):
             continue
         if carries_adjoint(instr.type) and rule_for(instr) is None and opaque_for(instr) is None:
             instr.op = lowered_helper(instr.op, tuple(arg.type for arg in instr.args))

@@ -15,7 +15,7 @@ from zygote_py.base import Names, stage
 from zygote_py.emit.source import function_text
 from zygote_py.emit.syntax.names import Module
 from zygote_py.emit.syntax.standalone import Emitted
-from zygote_py.ir import Function, InternalError, Loc, is_identifier, routines_of, with_limits
+from zygote_py.ir import Function, InternalError, Loc, is_identifier, routines_of, verify_orders, with_limits
 from zygote_py.ir.arrays.measures.flat_loops import flatten_loops
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops.helpers import HELPERS
@@ -155,6 +155,8 @@ def emit_and_widen(
     function is changed.
     """
     function = with_limits(function)
+    for each in (function, *(routine.function for routine in routines_of(function))):
+        verify_orders(each)
     emitted = emit(function, name=name, target=NJIT, options=options, defaults=defaults, notes=notes)
     if not widen(function, options).is_changed:
         return emitted

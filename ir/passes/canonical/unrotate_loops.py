@@ -35,6 +35,7 @@ from zygote_py.ir.core import (
 )
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops import Effect, of
+from zygote_py.ir.types import common_type
 from zygote_py.ir.walks import Use, replace_uses, uses
 
 _Uses = Mapping[Value, Sequence[Use]]
@@ -239,7 +240,8 @@ def _rewrite(function: Function, body: Block, match: _Match, replacement: dict[V
         if first == last:
             return first
         if (first, last) not in phis:
-            phi = phis[first, last] = Phi(last.type, hint, last.loc if isinstance(last, Value) else None)
+            kind = common_type(first.type, last.type)
+            phi = phis[first, last] = Phi(kind, hint, last.loc if isinstance(last, Value) else None)
             phi.incoming = {first_root: first, last_root: last}
             header.phis.append(phi)
         return phis[first, last]
