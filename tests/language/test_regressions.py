@@ -301,3 +301,18 @@ def test_second_derivatives_of_a_broadcast_row():
     m, v = np.array([[1.5, 2.0], [0.5, -1.0]]), np.array([[0.5, 0.0], [1.0, 2.0]])
     both = 2.0 * m[0] * v[0]
     np.testing.assert_allclose(hvp(f)(m, v), [2.0 * (v[0] * m.sum(0) + m[0] * v.sum(0)) + both, both])
+
+
+def columns_of_rows(m):
+    a, n = m * 0.5, 0
+    while n < 2:
+        n += 1
+        a = np.asfortranarray(a)
+    return a[0, 1]
+
+
+def test_a_copy_of_an_array_that_a_loop_hands_on():
+    """The array was another value once the loop had been put in order."""
+    m = np.array([[1.5, 2.0], [0.5, -1.0]])
+    assert value_and_gradient(columns_of_rows)(m)[0] == 1.0
+    np.testing.assert_array_equal(gradient(columns_of_rows)(m), [[0.0, 0.5], [0.0, 0.0]])

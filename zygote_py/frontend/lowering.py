@@ -84,7 +84,7 @@ class Lowering(Variables):
         self.frozen = {capture.key: capture for capture in typed.frozen}
         self._values: dict[object, LoweredValue] = {}  # of the captured variables
         self._iterators: dict[Iteration, tuple[Block, list[Block]]] = {}  # where created, where used up
-        self.copied_if_needed: list[tuple[Operand, Operand, Loc]] = []  # arrays that Numba copies unless contiguous
+        self.copied_if_needed: list[tuple[Operand, Loc]] = []  # copies that Numba makes if needed
         self._merges: list[tuple[Frame, st.Label, st.Phi, list[Phi], Type, Loc]] = []
         self._loops: list[tuple[Frame, st.Label, Phi, Counter]] = []
         self._typed = typed

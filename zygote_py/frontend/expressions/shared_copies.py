@@ -51,15 +51,16 @@ def separate(functions: Sequence[Function], routines: Sequence[Routine]) -> None
             _check(function, memory, instr, source, result, name)
 
 
-def check_copied(function: Function, copied: Sequence[tuple[Operand, Operand, Loc]], *, is_routine: bool) -> None:
+def check_copied(function: Function, copied: Sequence[tuple[Operand, Loc]], *, is_routine: bool) -> None:
     """Raise DifferentiationError where a copy differs observably from the array, returned itself if contiguous."""
     if not copied:
         return
     memory = Memory(function)
     kept = {value for block in function.blocks for value in block.instrs}
-    for array, copy, loc in copied:
+    for copy, loc in copied:
         if not isinstance(copy, Instr) or copy not in kept:
             continue
+        (array,) = copy.args
         if memory.is_written(copy) or (
             memory.may_be_written_after(copy, (array,)) and _is_read_after_write(function, memory, copy, array, copy)
         ):

@@ -55,7 +55,7 @@ class Emitter(Builder):
     loc: Loc
     types: dict[st.Variable, Type]
     iterations: dict[st.Variable, tuple[Iteration, Counter | None]]
-    copied_if_needed: list[tuple[Operand, Operand, Loc]]  # arrays that Numba copies unless contiguous
+    copied_if_needed: list[tuple[Operand, Loc]]  # copies that Numba makes unless the array is contiguous
 
     def __init__(self, block: Block, loc: Loc) -> None:
         super().__init__(block, loc)

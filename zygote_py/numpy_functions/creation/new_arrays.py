@@ -142,7 +142,7 @@ def contiguous(at: Emitter, type_: Type, array: LoweredValue) -> LoweredValue | 
         return LoweredValue(type_, array.leaves)
     made = at.emit(np.copy, array.leaves, type_)
     if own.layout == "A":
-        at.copied_if_needed.append((array.leaves[0], made, at.loc))
+        at.copied_if_needed.append((made, at.loc))
     return LoweredValue(type_, (made,))
 
 
