@@ -316,3 +316,15 @@ def test_a_copy_of_an_array_that_a_loop_hands_on():
     m = np.array([[1.5, 2.0], [0.5, -1.0]])
     assert value_and_gradient(columns_of_rows)(m)[0] == 1.0
     np.testing.assert_array_equal(gradient(columns_of_rows)(m), [[0.0, 0.5], [0.0, 0.0]])
+
+
+@numba.njit
+def cubed(frequency, x):
+    return (frequency * 1e9) ** 3 * x
+
+
+@pytest.mark.compiled
+def test_the_last_bit_of_a_power_of_constants():
+    """Python rounds `353000000000.0 ** 3` otherwise than Numba, which multiplies."""
+    f = numba.njit(lambda x: cubed(353.0, x))
+    assert value_and_gradient(f)(0.7) == (f(0.7), (353e9 * 353e9) * 353e9)

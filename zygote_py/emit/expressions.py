@@ -145,7 +145,7 @@ class Expressions:
         match _syntax(op), args:
             case ast.BinOp(), (left, right):
                 op, right = self._signed(op, right)
-                return ast.BinOp(self._beside(left, right, op), _syntax(op).op, self._beside(right, left, op))
+                return ast.BinOp(self._base(instr, op), _syntax(op).op, self._beside(right, left, op))
             case ast.Compare(ops=[comparison]), (left, right):
                 return ast.Compare(self.operand(left), [comparison], [self.operand(right)])
             case ast.UnaryOp(op=sign), (value,):
@@ -160,6 +160,13 @@ class Expressions:
         if ops.is_method(op):
             return ast.Call(ast.Attribute(operands[0], op.__name__), operands[1:], keywords)
         return self.call(op, *operands, keywords=keywords)
+
+    def _base(self, instr: Instr, op: ops.Op) -> ast.expr:
+        """Return the left operand. Python computes a power of constants itself, and rounds it differently."""
+        left, right = instr.args
+        shown = self._beside(left, right, op)
+        is_constant = isinstance(right, Const) and isinstance(left, Const) and left.type == types.float64
+        return self.call(float, shown) if is_constant and _is_operator(op, ops.Family.POWER) else shown
 
     def _special(self, instr: Instr) -> ast.expr | None:
         """Return the expression of an operation of the IR that has its own syntax, or None."""
