@@ -12,7 +12,7 @@ every second number had a stack slot. In plain Python the interpreter's own limi
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 
 from numba import config, types
@@ -50,47 +50,34 @@ def limit_depth(counting: Sequence[Function], others: Sequence[Function] = ()) -
 def with_limits(function: Function) -> Function:
     """Return a function in which every recursion is limited: itself, or a copy that calls copies of its routines."""
     called = {routine: set(routines_of(routine.function)) for routine in routines_of(function)}
-    groups = {
-        routine: frozenset(each for each in found if routine in called[each])
-        for routine, found in called.items()
-        if routine in found and not routine.function.is_limited
-    }
-    if not groups:
+    recursive = {each for each, found in called.items() if each in found and not each.function.is_limited}
+    if not recursive:
         return function
-    copies = {
-        routine: copy(routine) for routine, found in called.items() if routine in groups or not found.isdisjoint(groups)
-    }
-    depths: dict[Function, Param] = {}
+    copies = {each: copy(each) for each, found in called.items() if each in recursive or found & recursive}
+    counting: list[Function] = []
     for routine, made in copies.items():
         made.function = clone(routine.function).function
-        if routine in groups:
-            depths[made.function] = Param(types.int64, "depth")
-            made.function.params.append(depths[made.function])
+        if routine in recursive:
+            made.function.params.append(Param(types.int64, "depth"))
+            counting.append(made.function)
     whole = clone(function).function
-    _call_copies(whole, copies, groups, frozenset(), None)
-    for routine, made in copies.items():
-        _call_copies(made.function, copies, groups, groups.get(routine, frozenset()), depths.get(made.function))
-    for group in set(groups.values()):
-        limit_depth([copies[each].function for each in group if each in groups])
+    for each in (whole, *(made.function for made in copies.values())):
+        _call_copies(each, copies, recursive, each.params[-1] if each in counting else None)
+    limit_depth(counting)
     return whole
 
 
 def _call_copies(
-    function: Function,
-    copies: Mapping[Routine, Routine],
-    groups: Mapping[Routine, frozenset[Routine]],
-    own: frozenset[Routine],
-    depth: Param | None,
+    function: Function, copies: Mapping[Routine, Routine], recursive: Collection[Routine], depth: Param | None
 ) -> None:
-    """Let a function call copies, with the depth of the recursion; it is one of its `own` group, at `depth`."""
+    """Let a function call copies; those of recursive routines get the depth: one more than its own, or 0."""
     for block in function.blocks:
         instrs: list[Instr] = []
         for instr in block.instrs:
-            routine = instr.op
-            if isinstance(routine, Routine) and routine in copies:
-                instr.op = copies[routine]
-                if routine in groups:
-                    instr.args += (_deeper(instrs, instr, depth if routine in own else None),)
+            if isinstance(instr.op, Routine) and instr.op in copies:
+                if instr.op in recursive:
+                    instr.args += (_deeper(instrs, instr, depth),)
+                instr.op = copies[instr.op]
             instrs.append(instr)
         block.instrs = instrs
 

@@ -311,6 +311,14 @@ def digits(n):
     return 1 if n == 0 else digits(n - 1) * 3 % 7 + 1
 
 
+def above(x, n, m):
+    return chain(x, m) if n == 0 else above(x * 0.999, n - 1, m) + math.sin(x)
+
+
+def at_the_top(x, n, m):
+    return above(x, m, m) if n == 0 else at_the_top(x * 0.999, n - 1, m) + math.sin(x)
+
+
 def first_of_two(x, n):
     return x if n == 0 else second_of_two(x * 0.999, n - 1)
 
@@ -338,6 +346,13 @@ def test_any_recursion_that_is_too_deep_is_refused_before_the_stack_ends(df, nam
     with pytest.raises(RecursionError, match=rf"({name}) calls itself more than \d+ times in turn: write it as a loop"):
         df(0.3, 10_000_000)
     assert df(0.3, 1) == pytest.approx(expected)
+
+
+@pytest.mark.compiled
+def test_recursions_that_end_in_others_count_together():
+    with pytest.raises(RecursionError, match="times in turn"):  # each of the three could do so alone
+        jvp(lambda x, n: at_the_top(x, n, n), (0.3, 20_000), (1.0, None))
+    assert jvp(lambda x, n: at_the_top(x, n, n), (0.3, 0), (1.0, None)) == (0.3, 1.0)
 
 
 def turned_and_scaled(a, n):
