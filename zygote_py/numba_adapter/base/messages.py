@@ -228,7 +228,7 @@ def refuse_with(place: Loc) -> DifferentiationError:
     """The error for a `with` statement."""
     if "objmode" in linecache.getline(place.file, place.line):
         rule = "`@zg.adjoint(f)` above `def rule(x): return f(x), lambda dy: (dy * ...,)`"
-        hint = f"put it into a compiled function `f` of its own and give that a rule: {rule}"
+        hint = f"put it into a compiled function `f` of its own; call `zg.ignore(f)`, or give that a rule: {rule}"
         return refuse("what runs in the interpreter (`objmode`) is not differentiated", place, hint, "with")
     return refuse("`with` is not supported", place, "call the function outside of `with`", "with")
 
