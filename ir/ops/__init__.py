@@ -73,7 +73,7 @@ from zygote_py.ir.ops.slots import (
     slot_of,
     slots_in_order,
 )
-from zygote_py.ir.ops.spans import c_contiguous, f_contiguous, overlap, span_of
+from zygote_py.ir.ops.spans import overlap, span_of
 from zygote_py.ir.ops.table import (
     FILLS,
     OWN,
@@ -154,7 +154,6 @@ __all__ = [
     "block_index",
     "block_size",
     "blocks",
-    "c_contiguous",
     "check_lengths",
     "check_same_size",
     "checkpointed",
@@ -167,7 +166,6 @@ __all__ = [
     "cube_root",
     "dim",
     "element_if",
-    "f_contiguous",
     "fast_cos",
     "fast_divide",
     "fast_exp",

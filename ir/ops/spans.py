@@ -1,7 +1,6 @@
-"""Where arrays lie: helpers for the checks that arguments share no memory, and for the flags of an array.
+"""Where contiguous arrays lie: helpers for the checks that arguments share no memory.
 
-    overlap((span_of(a), span_of(b), span_of(c)), 1)        whether `a` overlaps `b` or `c`, all of them contiguous
-    c_contiguous(x)                                         x.flags.c_contiguous
+    overlap((span_of(a), span_of(b), span_of(c)), 1)        whether `a` overlaps `b` or `c`
 
 Numba compiles loops over tuples slowly, so `zygote_py.numba_adapter.target.native_helpers` has these in LLVM's terms.
 """
@@ -13,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from zygote_py.ir.ops.helpers import helper
-from zygote_py.ir.ops.table import operation
 
 
 def span_of(x: Any) -> Any:
@@ -31,18 +29,5 @@ def overlap(spans: Any, count: Any) -> Any:
     return False
 
 
-def c_contiguous(x: Any) -> Any:
-    """Return whether the elements of an array lie one after the other, row by row."""
-    return x.flags.c_contiguous
-
-
-def f_contiguous(x: Any) -> Any:
-    """Return whether the elements of an array lie one after the other, column by column."""
-    return x.flags.f_contiguous
-
-
 helper(span_of)
 helper(overlap)
-for _flag in (c_contiguous, f_contiguous):
-    helper(_flag)
-    operation(_flag, handle_only=True)

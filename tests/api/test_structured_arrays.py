@@ -364,10 +364,6 @@ def test_refusals():
     def as_a_whole(a, x):
         return np.flip(a)[0].x * x
 
-    def flags_of_a_field(x):
-        return x * np.zeros(3, BODY)["x"].flags.c_contiguous
-
-    refused(lambda: gradient(flags_of_a_field)(2.0), "`flags` of a field of a structured array")
     readonly = bodies()
     readonly.flags.writeable = False
     refused(lambda: gradient(written, wrt=1)(readonly, 2.0), "is read-only")

@@ -294,20 +294,6 @@ def properties(x):
     return x.size, x.shape, x.ndim, x.itemsize, x.nbytes, len(x)
 
 
-@at((M,), (np.asfortranarray(M),), (F4,))
-def flags(x):
-    own, halved, turned = x.flags, x[::2], x[::2].T
-    if not own.c_contiguous:
-        x = np.ascontiguousarray(x)
-    of_parts = (
-        halved.flags.contiguous,
-        halved.flags.f_contiguous,
-        turned.flags.c_contiguous,
-        halved[:1].flags.contiguous,
-    )
-    return x, own.f_contiguous, own.contiguous, x[:, 0].flags.contiguous, x[1].flags.f_contiguous, of_parts
-
-
 @at((V,), (F4,))
 def methods(x):
     x.fill(2.0)

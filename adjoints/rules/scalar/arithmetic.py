@@ -44,7 +44,7 @@ flat(operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift
 flat(np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.left_shift, np.right_shift, np.invert)
 flat(operator.not_, np.logical_and, np.logical_or, np.logical_xor, np.logical_not)
 flat(np.gcd, np.lcm, math.gcd)
-flat(ops.dim, ops.c_contiguous, ops.f_contiguous, len, ops.range_length, np.size, np.any, np.all)
+flat(ops.dim, len, ops.range_length, np.size, np.any, np.all)
 flat(np.isscalar, np.isreal, np.iscomplex, np.isrealobj, np.iscomplexobj, np.isclose, np.allclose)
 
 PRODUCT = row(a="dy * b", b="dy * a")

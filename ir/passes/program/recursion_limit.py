@@ -14,17 +14,21 @@ from __future__ import annotations
 import operator
 from collections.abc import Collection, Mapping, Sequence
 from copy import copy
+from itertools import count
+from math import prod
 
 from numba import config, types
 
+from zygote_py.ir import ops
 from zygote_py.ir.analysis.routines import routines_of
 from zygote_py.ir.building.clone import clone
-from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Operand, Param, Raise, Routine, Type
+from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Operand, Param, Raise, Routine, Type, Value
 from zygote_py.ir.types import components_of
 
 _BYTES = 8 * 2**20  # of a thread's stack, on the systems that Numba supports
 _USABLE = 0.75  # the rest is reserved for the callers
 _FRAME = 96  # of a call, independent of its contents
+_SMALL = 64  # elements
 _UNOPTIMISED = 6  # factor by which frames grow with NUMBA_OPT=0, where every intermediate value has its own slot
 
 
@@ -58,7 +62,10 @@ def with_limits(function: Function) -> Function:
     for routine, made in copies.items():
         made.function = clone(routine.function).function
         if routine in recursive:
-            made.function.params.append(Param(types.int64, "depth"))
+            taken = {param.hint for param in made.function.params}
+            names = (f"depth_{number}" if number else "depth" for number in count())
+            name = next(hint for hint in names if hint not in taken)
+            made.function.params.append(Param(types.int64, name))
             counting.append(made.function)
     whole = clone(function).function
     for each in (whole, *(made.function for made in copies.values())):
@@ -101,8 +108,17 @@ def _stack_bytes() -> int:
 
 def _bytes_of(function: Function) -> int:
     """Return an upper bound of the stack size of a call of a function."""
-    frame = _FRAME + sum(_size(value.type) for value in function.values())
+    frame = _FRAME + sum(_size(value.type) + _elements(value) for value in function.values())
     return frame if int(config.OPT) else _UNOPTIMISED * frame  # type: ignore[attr-defined]
+
+
+def _elements(value: Value) -> int:
+    """Return the bytes of the elements of a small array of constant lengths: LLVM may keep them in the frame."""
+    match value:
+        case Instr(op=ops.record | ops.zeros, args=args) if args and all(isinstance(each, Const) for each in args):
+            elements = prod(each.value for each in args if isinstance(each, Const))  # type: ignore[misc]
+            return 8 * elements if elements <= _SMALL else 0
+    return 0
 
 
 def _size(type: Type) -> int:

@@ -99,11 +99,11 @@ class Module:
             self._used_pointers.add(op)
             return (self._pointers.setdefault(op, self._names.fresh(op.__name__)),)
         name = getattr(op, "__name__", "function")
+        if getattr(builtins, name, None) is op:
+            return (self.alias(name),)
         for (module, *parts), namespace in _NAMESPACES.items():
             if getattr(namespace, name, None) is op:
                 return (self.alias(module), *parts, name)
-        if getattr(builtins, name, None) is op:
-            return (self.alias(name),)
         if helpers.is_helper(op):
             return (self._helper(op),)
         if is_captured_type(op):

@@ -119,18 +119,6 @@ def _is_everything(index: Operand) -> bool:
     return isinstance(index.type, types.EllipsisType)
 
 
-def flag(at: Emitter, value: LoweredValue, kind: Any, name: str) -> Operand:
-    """`value.flags.name`, of an array that Numba has typed so: a constant where the type says it."""
-    (array,) = value.leaves
-    held: Any = array.type
-    own = "F" if name == "f_contiguous" else "C"
-    if kind.layout == own or (kind.ndim <= 1 and kind.layout != "A"):
-        return Const(True, types.boolean)
-    if kind.layout != held.layout or any(is_structured(plain(each)) for each in at.types.values()):
-        raise at.refuse("`flags` of a field of a structured array is not supported", "make a copy of the field", name)
-    return at.emit(ops.f_contiguous if own == "F" else ops.c_contiguous, (array,), types.boolean)
-
-
 def flat_of(value: LoweredValue) -> Operand | None:
     """Return the array whose elements are in a row in a value, `x.flat`; None for other values."""
     if not isinstance(value.type, types.NumpyFlatType):

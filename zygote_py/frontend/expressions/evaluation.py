@@ -267,8 +267,6 @@ def _attribute(at: Emitter, value: LoweredValue, name: str, type_: Type) -> Lowe
         return lists.read_field(at, value, name)
     if not leaves_of(type_):
         return LoweredValue(type_, (), calls.Method(value, name))
-    if isinstance(value.type, types.ArrayFlags) and isinstance(value.static, calls.Method):
-        return LoweredValue(type_, (arrays.flag(at, value.static.value, value.type.array_type, name),))
     own = plain(value.type)
     if (is_record(own) and name in own.fields) or (is_structured(own) and name in own.dtype.fields):  # type: ignore[attr-defined]
         return records.field(at, value, name)
@@ -292,8 +290,9 @@ def _attribute(at: Emitter, value: LoweredValue, name: str, type_: Type) -> Lowe
             function = np.transpose if name == "T" else getattr(np, name)
             if (found := lowered(at, function, [value], {}, type_)) is not None:
                 return found
+    of_copy = "use `np.ascontiguousarray(x)`, which copies only if needed" if name == "flags" else ""
     raise at.refuse(
-        f"the attribute `{name}` of a value of type `{own}` is not supported", "compute it another way", name
+        f"the attribute `{name}` of a value of type `{own}` is not supported", of_copy or "compute it another way", name
     )
 
 

@@ -223,6 +223,8 @@ def assign_field(at: Emitter, statement: st.SetAttribute) -> None:
         raise at.refuse("setting an attribute is not supported", "use local variables, or make a new object", "=")
     field, cells = _cells(target, statement.name)
     given = at.cast_bundle(at.read(statement.value), field)
+    if len(given.leaves) != len(cells):
+        raise at.refuse("a text that is computed is not supported", "use one of several constants", "=")
     for cell, leaf in zip(cells, given.leaves, strict=True):
         at.emit(ops.setitem, (cell, leaf, ZERO), types.none)
 

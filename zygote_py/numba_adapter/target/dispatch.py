@@ -110,7 +110,6 @@ class CompileTimeType(types.Type):
 
 _COMPILE_TIME = (
     CompileTimeType,
-    types.ArrayFlags,
     types.Callable,
     types.Module,
     types.DType,
