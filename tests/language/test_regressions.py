@@ -328,3 +328,18 @@ def test_the_last_bit_of_a_power_of_constants():
     """Python rounds `353000000000.0 ** 3` otherwise than Numba, which multiplies."""
     f = numba.njit(lambda x: cubed(353.0, x))
     assert value_and_gradient(f)(0.7) == (f(0.7), (353e9 * 353e9) * 353e9)
+
+
+@pytest.mark.compiled
+def test_one_of_several_views_of_an_argument_in_any_order():
+    def f(x):
+        total = 0.0
+        for view in (x, x.T):
+            total += view[0, 1] ** 2
+        return total
+
+    x = np.zeros((4, 4))[::2, ::2]
+    x[...] = [[1.0, 2.0], [3.0, 4.0]]
+    value, dx = value_and_gradient(f)(x)
+    assert value == 4.0 + 9.0
+    np.testing.assert_array_equal(dx, [[0.0, 4.0], [6.0, 0.0]])

@@ -191,7 +191,9 @@ class Expressions:
             case ops.element_if, (array, condition, *index):
                 return ast.IfExp(self.operand(condition), self._subscript(array, index), self.zero(instr.type))
             case ops.pick, (index, *items):
-                return ast.Subscript(ast.Tuple([self.operand(item) for item in items]), self.operand(index))
+                return ast.Subscript(
+                    ast.Tuple([self._of_any_order(item, instr) for item in items]), self.operand(index)
+                )
             case ops.dim, (array, axis):
                 return self._dimension(array, axis)
             case (np.real | np.imag) as op, (number,) if _is_number(number.type):
@@ -357,6 +359,12 @@ class Expressions:
             # `astype` preserves Fortran order.
             return cast if (layout == "F") == (type.layout == "F") else _reordered(cast, type)
         return self.call(np.copy, source) if (layout, type.layout) == ("C", "C") else _reordered(source, type)
+
+    def _of_any_order(self, item: Operand, chosen: Instr) -> ast.expr:
+        """Return an item of a tuple of which one is chosen: Numba may know an array's order, and needs one type."""
+        shown = self.operand(item)
+        is_of_any = isinstance(chosen.type, types.Array) and chosen.type.layout == "A"
+        return ast.Subscript(shown, ast.Slice(None, None, ast.Constant(1))) if is_of_any else shown
 
     def _contiguous(self, array: Operand, lengths: Sequence[Operand]) -> ast.expr:
         """Return the elements of a field, which Numba does not know to be in C order, in their shape."""
