@@ -152,7 +152,8 @@ def emit_and_widen(
     """Return a function as a module for Numba, whose text is that of the function as it is.
 
     Where iterations are independent, Numba gets several at a time, and with `parallel=True` threads that run them. The
-    function is changed.
+    function may be changed. Raises InternalError if arrays in several orders are merged as one: that costs nothing to
+    look for, and would be a wrong number.
     """
     function = with_limits(function)
     for each in (function, *(routine.function for routine in routines_of(function))):
