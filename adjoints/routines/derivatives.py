@@ -300,6 +300,7 @@ def primal_of(routine: Routine, case: Case, recursive: bool) -> Function:
     inlined.
     """
     primal = clone(routine.function).function
+    primal.is_limited = False  # the frames of its derivative are larger
     if recursive:
         refuse_shared_arguments(primal)
     expose_results(primal)

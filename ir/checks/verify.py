@@ -94,7 +94,9 @@ def verify_orders(function: Function) -> None:
     """Raise InternalError if a phi of arrays has an operand of another type, as one in another order in memory."""
     for block in function.blocks:
         for phi in block.phis:
-            if isinstance(phi.type, types.Array) and not all(is_a(each.type, phi.type) for each in phi.args):
+            if isinstance(phi.type, types.Array | types.BaseTuple) and not all(
+                is_a(each.type, phi.type) for each in phi.args
+            ):
                 raise InternalError(f"{function.name}: arrays of several types in a variable of {type_text(phi.type)}")
 
 

@@ -51,6 +51,8 @@ def array_of_record(record: Any) -> Any:
 
 def contiguous(x: Any, shape: Any = None) -> Any:
     """Return an array in C order, for Numba, of one that is so in memory and has this shape: the field of a record."""
+    if shape is not None and x.shape != shape:
+        raise ValueError("the elements of a field are not in its shape")
     return x
 
 

@@ -165,8 +165,10 @@ class Expressions:
         """Return the left operand. Python computes a power of constants itself, and rounds it differently."""
         left, right = instr.args
         shown = self._beside(left, right, op)
-        is_constant = isinstance(right, Const) and isinstance(left, Const) and left.type == types.float64
-        return self.call(float, shown) if is_constant and _is_operator(op, ops.Family.POWER) else shown
+        is_power = _is_operator(op, ops.Family.POWER) and left.type == types.float64
+        return (
+            self.call(float, shown) if is_power and _is_literal(shown) and _is_literal(self.operand(right)) else shown
+        )
 
     def _special(self, instr: Instr) -> ast.expr | None:
         """Return the expression of an operation of the IR that has its own syntax, or None."""
@@ -515,3 +517,8 @@ def _reordered(array: ast.expr, type: types.Array) -> ast.expr:
 
 def _is_number(type: Type) -> bool:
     return isinstance(type, types.Number)
+
+
+def _is_literal(shown: ast.expr) -> bool:
+    """Return whether an expression is a number, also a negative one."""
+    return isinstance(shown.operand if isinstance(shown, ast.UnaryOp) else shown, ast.Constant)

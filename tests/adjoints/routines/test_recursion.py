@@ -8,7 +8,7 @@ import pytest
 
 from tests.checking.derivatives import check_derivatives
 from tests.checking.reference import central
-from zygote_py import DifferentiationError, gradient, jvp, value_and_gradient
+from zygote_py import DifferentiationError, gradient, hvp, jvp, value_and_gradient
 
 pytestmark = pytest.mark.interpreted
 
@@ -307,6 +307,10 @@ def test_a_recursion_that_is_too_deep_is_refused_before_the_stack_ends():
     assert df(0.3, 1) == pytest.approx(0.9 + 0.5 * math.cos(0.3))
 
 
+def third(x, n):
+    return jvp(lambda x: hvp(chain, wrt="x")(x, n, 1.0), (x,), (1.0,))[1]
+
+
 def digits(n):
     return 1 if n == 0 else digits(n - 1) * 3 % 7 + 1
 
@@ -339,8 +343,9 @@ def second_of_two(x, n):
         ),
         (gradient(lambda x, n: x * digits(n), wrt="x"), "digits", 4.0),
         (lambda x, n: gradient(lambda x: (x * x, chain(x, n)), has_aux=True)(x)[0], "chain", 0.6),
+        (lambda x, n: third(x, n), r"chain\w*_pushforward_pushforward", -0.5 * math.cos(0.3)),
     ],
-    ids=["forward", "mutual", "integers", "has_aux"],
+    ids=["forward", "mutual", "integers", "has_aux", "third"],
 )
 def test_any_recursion_that_is_too_deep_is_refused_before_the_stack_ends(df, name, expected):
     with pytest.raises(RecursionError, match=rf"({name}) calls itself more than \d+ times in turn: write it as a loop"):

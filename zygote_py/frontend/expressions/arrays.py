@@ -92,11 +92,9 @@ def item(at: Emitter, array: Operand, index: Sequence[Operand], type_: Type) -> 
     _check_index(at, index)
     if _are_taken(index) and any(isinstance(each.type, types.NoneType) for each in index):
         taken = [each for each in index if not isinstance(each.type, types.NoneType)]
-        array = item(at, array, taken, numba_adapter.item_type(array.type, [each.type for each in taken]) or type_)
-        everything = static_index(at, slice(None))
-        index = [
-            each if isinstance(each.type, types.NoneType | types.EllipsisType) else everything[0] for each in index
-        ]
+        array = item(at, array, taken, records.part_type(array.type, taken))
+        (everything,) = static_index(at, slice(None))
+        index = [each if isinstance(each.type, types.NoneType | types.EllipsisType) else everything for each in index]
     return at.emit(ops.getitem, (array, *index), type_)
 
 

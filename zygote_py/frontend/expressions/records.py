@@ -90,13 +90,14 @@ def item(at: Emitter, value: LoweredValue, index: Sequence[Operand], type_: Type
         return LoweredValue(plain(type_), (at.cast(place, INT), *leaves))
     if any(isinstance(each.type, types.Array) for each in index):
         raise at.refuse("an array as an index of a structured array is not supported", _HINT, "[")
-    leaves = tuple(at.emit(ops.getitem, (leaf, *index), _part_type(leaf.type, index)) for leaf in value.leaves)
+    leaves = tuple(at.emit(ops.getitem, (leaf, *index), part_type(leaf.type, index)) for leaf in value.leaves)
     return LoweredValue(type_, leaves)
 
 
-def _part_type(array: Type, index: Sequence[Operand]) -> Type:
+def part_type(array: Type, index: Sequence[Operand]) -> Type:
+    """Return the type that Numba gives a part of an array, which it has typed together with others."""
     found = numba_adapter.item_type(array, [each.type for each in index])
-    assert found is not None  # Numba has typed it for the structured array
+    assert found is not None
     return found
 
 
