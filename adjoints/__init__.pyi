@@ -31,7 +31,12 @@ from .rules.helpers.special import digamma as digamma
 from .rules.refused import REFUSED as REFUSED
 from .strategies.binomial import iterations_before as iterations_before
 from .strategies.checkpoint import Checkpoint as Checkpoint
-from .strategies.custom import Custom as Custom, Gradient as Gradient, Input as Input
+from .strategies.custom import (
+    Custom as Custom,
+    Gradient as Gradient,
+    Input as Input,
+    check_rules as check_rules,
+)
 from .strategies.long_loops import check_returned as check_returned, divide_loops as divide_loops
 from .strategies.outlined_loops import written_after_return as written_after_return
 from .strategies.reversible_loops import (

@@ -52,6 +52,13 @@ class Checkpoint(Derivation):
 
     def derive(self, made: Derivative, deriver: Deriver) -> Sequence[Routine]:
         """Make the two functions from those of the ordinary derivative, which saves residuals."""
+        if made.routine in routines_of(made.routine.function):
+            raise refuse(
+                f"`{made.routine.__name__}` calls itself through `checkpoint`, which is not supported in reverse mode",
+                made.routine.function.loc,
+                "call it without `checkpoint`, or use `checkpoint` for a part of it that does not call it",
+                "def",
+            )
         plain = deriver.plain(made.routine, plain_case(made.case))
         check_repeatable(made.routine)
         if made.case.clobbered_result:

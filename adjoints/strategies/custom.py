@@ -11,7 +11,7 @@ must not share memory if it, or an argument, is written to later: that is checke
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numba import types
@@ -113,6 +113,13 @@ def refuse_if_misshaped(b: Builder, custom: Custom, gradient: Operand, x: Operan
     message = f"the pullback of {custom.name} gives a gradient for `{name}` that does not have its shape"
     test = Builder(b.block).call(is_misshaped, gradient, x, type=types.boolean)
     Builder(b.block, custom.loc).refuse_if(test, message)
+
+
+def check_rules(routines: Iterable[Routine]) -> None:
+    """Check the routines that have rules, also those of which no derivative is needed. Raises DifferentiationError."""
+    for routine in routines:
+        if isinstance(routine.derivation, Custom):
+            check_pure(routine, routine.derivation)
 
 
 def check_pure(routine: Routine, custom: Custom) -> None:

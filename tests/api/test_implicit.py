@@ -421,3 +421,15 @@ def test_wrong_types():
     for f, says in ((pair, "returns a value of type"), (integer, "solution of type int64")):
         with pytest.raises(DifferentiationError, match=says):
             gradient(f)(1.0)
+
+
+def test_in_a_function_is_refused():
+    def outer(a, c):
+        @implicit(lambda x, a: x * x - a)
+        def root(a):
+            return math.sqrt(a)
+
+        return root(a) * c
+
+    with pytest.raises(DifferentiationError, match="`implicit` in a function that is differentiated is not supported"):
+        gradient(outer)(2.0, 3.0)

@@ -532,3 +532,18 @@ def test_a_field_that_is_not_aligned_and_an_array_in_one_variable(n):
     assert np.allclose(of_a["y"], 2.0 * 4.0**n * a["y"], rtol=1e-14)
     assert not of_a["x"].any()
     assert of_n is None
+
+
+def test_made_by_keyword():
+    kind = np.dtype([("a", "f8"), ("b", "f8", (2,))])
+
+    def f(x):
+        pair, row, grid = np.zeros(2, dtype=kind), np.empty(dtype=kind, shape=(3,)), np.zeros(shape=(2, 3), dtype=kind)
+        pair[0]["a"], row[1]["b"][1], grid[1, 2]["a"] = x, 2.0 * x, x * x
+        return pair[0]["a"] * row[1]["b"][1] * grid[1, 2]["a"]
+
+    assert zg.gradient(f)(3.0) == 8.0 * 27.0
+    assert f(3.0) == 2.0 * 81.0
+    for made in (lambda x: np.zeros_like(x, dtype=kind), lambda x: np.empty_like(x, dtype=kind)):
+        with pytest.raises(zg.DifferentiationError, match="with a structured dtype is not supported"):
+            zg.gradient(lambda x, made=made: made(x)[0].a)(np.ones(2))

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from numba import njit
 
 import zygote_py as zg
 from zygote_py import DifferentiationError, gradient, value_and_gradient, vectorize
@@ -342,3 +343,39 @@ def test_constants_in_auxiliary_output():
     np.testing.assert_array_equal(value[0][0], [0.0, 1.0, 4.0])
     np.testing.assert_array_equal(value[0][1], [3, 3, 3])
     np.testing.assert_array_equal(value[1][0] if isinstance(value[1], tuple) else value[1], [0.0, 2.0, 4.0])
+
+
+@njit("f8(f8[:], f8)")
+def for_some_types(w, t):
+    return np.sum((w - t) ** 2)
+
+
+def test_an_item_that_is_broadcast_is_the_same_for_all():
+    def squared(w, t):
+        w[0] = w[0] * t
+        return w[0] * w[0]
+
+    over = zg.vectorize(zg.gradient(squared, wrt="t"), signature="(k),()->()")
+    w, t = np.array([3.0, 1.0]), np.array([1.0, 2.0, 4.0])
+    for given in (w, w[None], np.stack((w, w))[:, None]):
+        kept = given.copy()
+        expected = np.broadcast_to(2.0 * 9.0 * t, (*given.shape[:-1][:1], 3) if given.ndim == 3 else (3,))
+        np.testing.assert_array_equal(over(given, t), expected)
+        np.testing.assert_array_equal(given, kept)
+    rows = np.stack((w, w, w))  # one for each: the function writes to it
+    np.testing.assert_array_equal(over(rows, t), 18.0 * t)
+    np.testing.assert_array_equal(rows[:, 0], 3.0 * t)
+    dw, dt = zg.vectorize(zg.gradient(lambda w, t: for_some_types(w, t)), signature="(k),()->(k),()")(w, t)
+    np.testing.assert_array_equal(dw, 2.0 * (w - t[:, None]))
+    np.testing.assert_array_equal(dt, -2.0 * np.sum(w - t[:, None], axis=1))
+
+
+def test_results_that_would_overwrite_each_other_are_refused():
+    over = zg.vectorize(zg.gradient(lambda x, p: p * x * x))
+    x, place = np.array([1.0, 2.0]), np.empty((2, 2))
+    with pytest.raises(ValueError, match="the arrays 0 and 1 of `out` share memory"):
+        over(x, 3.0, out=(place[0], place[0]))
+    with pytest.raises(ValueError, match="several elements at the same place"):
+        over(x, 3.0, out=(place[0], np.lib.stride_tricks.as_strided(place[1], (2,), (0,))))
+    over(x, 3.0, out=(place[:, 0], place[:, 1]))
+    np.testing.assert_array_equal(place, [[6.0, 1.0], [12.0, 4.0]])

@@ -74,9 +74,42 @@ def parts_of_function(func: FunctionType) -> Iterator[Capture]:
         yield _part(func, name, partial(default_by_name, func, name))
 
 
+def defaults_of(func: FunctionType) -> dict[str, object]:
+    """Return the defaults of the parameters of a Python function, by name."""
+    given = func.__defaults__ or ()
+    names = func.__code__.co_varnames[: func.__code__.co_argcount]
+    return {**dict(zip(names[len(names) - len(given) :], given, strict=True)), **(func.__kwdefaults__ or {})}
+
+
 def default_by_name(func: FunctionType, name: str) -> object:
-    """Return the default of a keyword-only parameter. Raises KeyError if there is none."""
-    return (func.__kwdefaults__ or {})[name]
+    """Return the default of a parameter. Raises KeyError if there is none."""
+    return defaults_of(func)[name]
+
+
+def is_default_read(default: object) -> bool:
+    """Return whether a default of a called function is read at each call: numbers cannot change, arrays can."""
+    return not isinstance(default, float | np.floating) and varies(default, False)
+
+
+def content_of_default(func: FunctionType, name: str) -> Capture:
+    """Return the capture of what is in a default that may change in place: the same object while nothing changes."""
+
+    def read() -> object:
+        content = _content(default_by_name(func, name))
+        return _contents.setdefault(content, content)
+
+    return Capture(name, "function", read, (id(func), name, "content"), None, read(), name, func.__name__)
+
+
+_contents: dict[object, object] = {}
+
+
+def _content(value: object) -> object:
+    """Return what identifies the content of an array, or of a structure with arrays."""
+    if isinstance(value, np.ndarray | np.void):
+        return value.dtype.str, value.shape, value.tobytes()
+    parts = structures.parts(value)
+    return id(value) if parts is None else (type(value), *map(_content, parts))
 
 
 def member_of_class(cls: type, name: str) -> Capture:

@@ -39,6 +39,8 @@ from zygote_py.base import (
     Checkpointed,
     Ignored,
     default_by_name,
+    defaults_of,
+    is_default_read,
     named_in,
     parts_of_function,
     structures,
@@ -113,10 +115,12 @@ class Fingerprint:
         for part in parts_of_function(func):
             self.captured[self._numbers[id(func)], part.source] = part.value, True
         self._code(func.__code__)
-        self.value(func.__defaults__)
-        for name, default in sorted((func.__kwdefaults__ or {}).items()):
-            self.add(name)
-            self.value(default)
+        for name, default in defaults_of(func).items():
+            self.add("default", name)
+            if is_default_read(default):
+                self._variable(func, name, default, ())
+            else:
+                self.value(default)
         if "__signature__" in func.__dict__:
             raise NotCacheable(f"the signature of {func.__name__}")
         if "__wrapped__" in func.__dict__:  # the parameters and their defaults are looked up there

@@ -67,7 +67,7 @@ def fields_of(lowered: LoweredFunction) -> tuple[str, ...]:
 
 def _differentiable(lowered: LoweredFunction) -> Iterator[int]:
     for number, capture in enumerate(lowered.hidden):
-        if capture.type is not None and carries_adjoint(capture.type):
+        if capture.type is not None and carries_adjoint(capture.type) and not _is_default(capture):
             yield lowered.argument_count + number
     start = lowered.argument_count + len(lowered.hidden) + 1
     for number in range(start, start + len(lowered.fields)):
@@ -76,8 +76,15 @@ def _differentiable(lowered: LoweredFunction) -> Iterator[int]:
 
 
 def _names(lowered: LoweredFunction) -> list[str]:
-    """Return the names of the hidden captured variables, the closure, and the variables in it."""
-    return [*(_name(capture, lowered.hidden) for capture in lowered.hidden), "", *lowered.fields]
+    """Return the names of the hidden captured variables, the closure, and the variables in it; "" for what has none."""
+    hidden = [capture for capture in lowered.hidden if not _is_default(capture)]
+    names = ["" if _is_default(capture) else _name(capture, hidden) for capture in lowered.hidden]
+    return [*names, "", *lowered.fields]
+
+
+def _is_default(capture: Capture) -> bool:
+    """Return whether it is the default of a called function's parameter, no variable."""
+    return capture.kind == "function"
 
 
 def _name(capture: Capture, among: Iterable[Capture]) -> str:
@@ -92,7 +99,7 @@ def _name(capture: Capture, among: Iterable[Capture]) -> str:
 
 def _number(name: str, parameters: Sequence[str], lowered: LoweredFunction, loc: Loc) -> int:
     """Return the index of the hidden parameter for a captured variable."""
-    captures = {each.key: each for each in (*lowered.hidden, *lowered.frozen)}
+    captures = {each.key: each for each in (*lowered.hidden, *lowered.frozen) if not _is_default(each)}
     meant = [each for each in captures.values() if each.source == name]
     if len(meant) > 1:
         choice = ", ".join(f"`{_name(each, captures.values())}`" for each in meant)

@@ -46,10 +46,12 @@ from zygote_py.ir.lazy_dataclass import dataclass
 class Input:
     """An argument of a loop: what selects an item of it.
 
-    These are axes of the loops, or None for an axis of length 1. `axes` is None for what is passed whole.
+    These are axes of the loops, or None for an axis of length 1. `axes` is None for what is passed whole. An array
+    that `is_copied` is passed as a copy, so that nothing that is done to it is seen by other items.
     """
 
     axes: tuple[int | None, ...] | None = None
+    is_copied: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +182,10 @@ class ItemLoops:
             own = free(argument.cls.__name__, taken)
             classes[own] = argument.cls
             return f"{own}({inside})"
-        axes = self.inputs[argument].axes
+        axes, copy = self.inputs[argument].axes, ".copy()" if self.inputs[argument].is_copied else ""
         if not axes:
-            return f"a_{argument}"
-        return f"a_{argument}[{', '.join('0' if axis is None else f'i_{axis}' for axis in axes)}]"
+            return f"a_{argument}{copy}"
+        return f"a_{argument}[{', '.join('0' if axis is None else f'i_{axis}' for axis in axes)}]{copy}"
 
 
 _LANES = ["    lane = cuda.grid(1)", "    lanes = cuda.gridsize(1)", "    for i in range(lane, count, lanes):"]

@@ -37,6 +37,7 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints import (
     DifferentiationError,
     check_returned,
+    check_rules,
     divide_loops,
     has_reversible_steps,
     is_differentiated,
@@ -113,6 +114,7 @@ def lowered_primal(
     given = tuple(map(_without_default, argument_types))
     taken = tuple(_taken_as(request, number, type) for number, type in enumerate(given))
     lowered = lower(taken)
+    check_rules(lowered.routines)
     if lowered.has_derivatives:
         called = take_as_primal(lowered.function, is_pushed)  # rules are not called
         others = (each for each in lowered.routines if each not in called and not _is_in_lanes(each))

@@ -285,7 +285,9 @@ def _bound(
         elif name in bound:
             value = bound[name]
         elif isinstance(omitted := taken[index], types.Omitted):
-            if isinstance(omitted.value, np.ndarray):
+            if isinstance(type_, types.NoneType):  # the function has captured its default
+                value = constant_of(None, type_, at.loc)
+            elif isinstance(omitted.value, np.ndarray):
                 value = arrays.constant_array(at, omitted.value, type_)
             else:
                 value = constant_of(omitted.value, type_, at.loc)

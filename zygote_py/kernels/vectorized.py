@@ -18,6 +18,7 @@ import numpy as np
 from numba import types
 
 from zygote_py import numba_adapter
+from zygote_py.adjoints import DifferentiationError
 from zygote_py.base import leaves, made, map_leaves, parts
 from zygote_py.compiler import Input, ItemLoops, Structure, outputs
 from zygote_py.ir import Type, components_of
@@ -65,8 +66,12 @@ class Vectorized:
             raise TypeError(f"{self._name} takes no stream: its target is {self.target!r}")
         args, found, shape, sizes = self._broadcast(args, kwargs)
         nest, values, axes = _arranged(found, shape)
-        if self.target == "parallel":  # a thread must not write what others read
-            values = [_read_only(each) for each in values]
+        # No item may be written to that others read too: by other threads, or as it is broadcast.
+        is_parallel = self.target == "parallel"
+        values = [
+            _read_only(each) if is_parallel or _is_shared(each, own, len(nest)) else each
+            for each, own in zip(values, axes, strict=True)
+        ]
         if self.target != "cuda" and numba_adapter.jit_is_disabled():
             return self._interpreted(args, values, axes, nest, shape, out)
         loops = self._loops_for(args, values, axes, len(nest))
@@ -199,6 +204,9 @@ class Vectorized:
                 value[tuple(0 if axis is None else place[axis] for axis in own)] if own else value
                 for value, own in zip(values, axes, strict=True)
             ]
+            if self.target == "cpu":
+                shared = [_is_shared(value, own, len(nest)) for value, own in zip(values, axes, strict=True)]
+                items = [item.copy() if copied else item for item, copied in zip(items, shared, strict=True)]
             found.append(self.derivative(*(_filled(argument, items) for argument in arguments)))
         if not found:
             raise ValueError("without compilation, there has to be an item")
@@ -248,14 +256,33 @@ class Vectorized:
         key = tuple(kinds), tuple(axes), ndim, arguments
         loops = self._made.get(key)
         if loops is None or not loops.is_current:
-            taken = tuple(_type_of(argument, arg, kinds) for argument, arg in zip(arguments, args, strict=True))
-            calls = ItemLoops(arguments, [Input(each) for each in axes], 0, ndim)
-            if self.target == "cuda":
-                loops = DeviceLoops(self.derivative, taken, calls)
-            else:
-                loops = HostLoops(self.derivative, taken, calls, parallel=self.target == "parallel")
+            shared = [_is_shared(value, own, ndim) for value, own in zip(values, axes, strict=True)]
+            try:
+                loops = self._new_loops(arguments, args, kinds, axes, ndim)
+            except DifferentiationError:
+                if self.target != "cpu" or not any(shared):
+                    raise
+                # It may be that the function writes to such an array, or calls one that takes no read-only ones.
+                own = [kind.copy(readonly=False) if each else kind for kind, each in zip(kinds, shared, strict=True)]
+                loops = self._new_loops(arguments, args, own, axes, ndim, shared)
             self._made[key] = loops
         return loops
+
+    def _new_loops(
+        self,
+        arguments: Sequence[Any],
+        args: Sequence[Any],
+        kinds: list[Any],
+        axes: Sequence[tuple[int | None, ...] | None],
+        ndim: int,
+        copied: Sequence[bool] = (),
+    ) -> Loops:
+        taken = tuple(_type_of(argument, arg, kinds) for argument, arg in zip(arguments, args, strict=True))
+        inputs = [Input(each, is_copied) for each, is_copied in zip(axes, copied or [False] * len(axes), strict=True)]
+        calls = ItemLoops(arguments, inputs, 0, ndim)
+        if self.target == "cuda":
+            return DeviceLoops(self.derivative, taken, calls)
+        return HostLoops(self.derivative, taken, calls, parallel=self.target == "parallel")
 
 
 def _taken(args: Sequence[Any], names: Sequence[str], cores: Sequence[Names] | None, on_device: bool) -> list[_Leaf]:
@@ -282,6 +309,12 @@ def _taken(args: Sequence[Any], names: Sequence[str], cores: Sequence[Names] | N
     return [
         _Leaf(each.path, _as_array(each.value, single), each.core) if each.core is not None else each for each in found
     ]
+
+
+def _is_shared(value: Any, axes: tuple[int | None, ...] | None, ndim: int) -> bool:
+    """Return whether several of the items that loops over `ndim` axes visit are the same array."""
+    is_array = isinstance(value, np.ndarray) and value.ndim > len(axes or ())
+    return is_array and len([each for each in axes or () if each is not None]) < ndim
 
 
 def _read_only(value: Any) -> Any:
@@ -406,8 +439,25 @@ def _given(out: Any, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[np.dtyp
             raise ValueError(f"array {number} of `out` is {what}, where {dtype} of shape {shape} is expected")
         if isinstance(each, np.ndarray) and not each.flags.writeable:
             raise ValueError(f"array {number} of `out` is read-only")
+        if isinstance(each, np.ndarray) and any(
+            n > 1 and step == 0 for n, step in zip(shape, each.strides, strict=True)
+        ):
+            raise ValueError(f"array {number} of `out` has several elements at the same place")
+        for other, before in enumerate(arrays):
+            if _share(before, each):
+                raise ValueError(f"the arrays {other} and {number} of `out` share memory")
         arrays.append(each)
     return arrays
+
+
+def _share(one: Any, other: Any) -> bool:
+    """Return whether two arrays have an element in common; False where that would take long to find out."""
+    if not (isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and np.may_share_memory(one, other)):
+        return False
+    try:
+        return np.shares_memory(one, other, max_work=1000)
+    except np.exceptions.TooHardError:
+        return False
 
 
 def _structured(kind: Type, results: Iterator[Any]) -> Any:

@@ -346,3 +346,29 @@ def test_captured_from_outside():
         np.testing.assert_allclose(captured.w, np.array([1.0, 4.0]) * scale**2)
         assert captured.scale == pytest.approx(2.0 * scale * (w[0] + 4.0 * w[1]))
         w[0], scale = 1.5, 2.0  # read at each call
+
+
+def powers(x, n):
+    return x if n == 0 else zg.checkpoint(powers)(x * x, n - 1) + x
+
+
+def test_of_itself_is_refused():
+    with pytest.raises(DifferentiationError, match="`powers` calls itself through `checkpoint`"):
+        zg.gradient(powers, wrt="x")(0.5, 3)
+    assert zg.jvp(lambda x: powers(x, 3), (0.5,), (1.0,))[1] == sum(2**k * 0.5 ** (2**k - 1) for k in range(4))
+
+
+def test_in_a_try_is_refused():
+    def f(x):
+        try:
+            y = zg.checkpoint(square_of_half)(x)
+        except Exception:
+            y = 3.0 * x
+        return y
+
+    with pytest.raises(DifferentiationError, match=r"`checkpoint` in `try` may raise"):
+        zg.gradient(f)(2.0)
+
+
+def square_of_half(x):
+    return 0.25 * x * x

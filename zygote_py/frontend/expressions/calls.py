@@ -132,7 +132,7 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> LoweredValue:
         args, arg_types = [callee.value, *args], (callee.value.type, *arg_types)
         callee = _function_of(at, callee)
     args, keywords = by_position(callee, args, keywords)
-    if (records_made := records.made(at, callee, args, type_)) is not None and not keywords:
+    if (records_made := records.made(at, callee, args, keywords, type_)) is not None:
         return records_made
     if callee is not len:
         records.refuse_records(at, [*args, *keywords.values()], _name(callee))
@@ -352,6 +352,7 @@ def whole(at: Emitter, bundle: LoweredValue, callee: object) -> Operand:
     """Return an argument of `callee`, or a result, as one operand, tuples put together again."""
 
     def leaf(part: LoweredValue) -> Operand:
+        records.refuse_dtype(at, part.type, _name(callee))
         if isinstance(part.type, types.DType | types.NumberClass):
             dtype = numba_adapter.object_of(part.type)
             return Const(dtype.type if isinstance(dtype, np.dtype) else dtype, part.type)

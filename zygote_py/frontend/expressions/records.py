@@ -11,7 +11,7 @@ The arrays are the fields of the caller's memory. A field that is an array adds 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -146,22 +146,32 @@ def _assign(at: Emitter, array: Any, place: Operand, value: LoweredValue) -> Non
         at.emit(ops.setitem, (row, given), types.none)
 
 
-def made(at: Emitter, callee: object, args: list[LoweredValue], type_: Type) -> LoweredValue | None:
+def made(
+    at: Emitter, callee: object, args: Sequence[LoweredValue], keywords: Mapping[str, LoweredValue], type_: Type
+) -> LoweredValue | None:
     """Return a new structured array: of zeros, or a copy; None for all other calls."""
     if not is_structured(type_):
         return None
     new: Any = plain(type_)
     kinds: list[Any] = list(leaves_of(new))
     layout = [types.Array(leaf.dtype, leaf.ndim, "C") for leaf in kinds]
-    if callee in (np.zeros, np.empty) and len(args) == 2:
-        lengths = [at.cast(each, INT) for each in args[0].leaves]
+    if callee in (np.zeros, np.empty) and len(args) + len(keywords) == 2:
+        shape = args[0] if args else keywords["shape"]
+        lengths = [at.cast(each, INT) for each in shape.leaves]
         shapes = [[*lengths, *(Const(each, INT) for each in own)] for own in _shapes(new.dtype)]
         leaves = (at.emit(ops.zeros, own, leaf) for own, leaf in zip(shapes, layout, strict=True))
         return LoweredValue(new, tuple(leaves))
-    if callee in (np.zeros_like, np.empty_like, np.copy) and args and is_structured(args[0].type):
+    if callee in (np.zeros_like, np.empty_like, np.copy) and args and not keywords and is_structured(args[0].type):
         op = np.copy if callee is np.copy else np.zeros_like
         return LoweredValue(new, tuple(at.emit(op, (leaf,), copied_type(leaf.type)) for leaf in args[0].leaves))
     return None
+
+
+def refuse_dtype(at: Emitter, type_: Type, name: str) -> None:
+    """Refuse the dtype of structured arrays as an argument of a function that does not make them."""
+    if isinstance(type_, types.DType) and isinstance(type_.dtype, types.Record):
+        what = f"`{name}` with a structured dtype is not supported"
+        raise at.refuse(what, "use `np.zeros(shape, dtype)` or `np.empty(shape, dtype)`", name)
 
 
 def make_readonly(captured: LoweredValue) -> None:

@@ -50,9 +50,11 @@ from .messages import (
 from .pass_times import time_compilation as time_compilation, timed as timed
 from .type_facts import (
     as_pointer as as_pointer,
+    contents_of_defaults as contents_of_defaults,
     known_type as known_type,
     refreshed_context as refreshed_context,
     runtime_type as runtime_type,
+    with_changing_default as with_changing_default,
 )
 from .type_propagation import propagating_changes as propagating_changes
 from .untypable import unknown as unknown, unsuitable as unsuitable

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterable
 from typing import Any
 
 from numba import types
 
+from zygote_py.base import Capture, content_of_default, defaults_of, is_default_read
 from zygote_py.ir import Type
 from zygote_py.numba_adapter.base.internals import cpu_target, numba_typeof, to_ctypes
 
@@ -28,6 +30,22 @@ def known_type(value: object) -> Any:
 def runtime_type(type: Type) -> Type:
     """Return the type of an argument in the running program: of a default that was not given, and of a constant."""
     return numba_typeof(type.value) if isinstance(type, types.Omitted) else types.unliteral(type)  # type: ignore[no-any-return]
+
+
+def with_changing_default(type: Type) -> Type:
+    """Return the type of an argument; of a default that was not given and may change, as an array does, its own."""
+    return runtime_type(type) if _is_changing(type) else type
+
+
+def contents_of_defaults(func: Any, given: Iterable[Type]) -> tuple[Capture, ...]:
+    """Return captures of the defaults among arguments of these types that may change, where they become constants."""
+    changing = [each.value for each in given if _is_changing(each)]
+    held = defaults_of(func).items() if changing else ()
+    return tuple(content_of_default(func, name) for name, value in held if any(value is each for each in changing))
+
+
+def _is_changing(type: Type) -> bool:
+    return isinstance(type, types.Omitted) and is_default_read(type.value)
 
 
 def as_pointer(value: Any) -> Any:

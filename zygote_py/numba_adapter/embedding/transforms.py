@@ -23,7 +23,7 @@ from numba import types
 from zygote_py.adjoints import refuse
 from zygote_py.base import Ignored, calling, statements as st, stub
 from zygote_py.ir import InternalError, Loc, Type, components_of, identifier, with_components
-from zygote_py.numba_adapter.base import definition_of, is_from_source, known_type, rewrite
+from zygote_py.numba_adapter.base import contents_of_defaults, definition_of, is_from_source, known_type, rewrite
 from zygote_py.numba_adapter.base.internals import ir, numba_typeof
 from zygote_py.numba_adapter.embedding.calls import Call, Embedded, embedded_call
 from zygote_py.numba_adapter.embedding.custom_calls import CustomRuleType, given_callee
@@ -157,7 +157,9 @@ class DerivedType(ClosureType):
                 )
             session.deriving.add(key)
             try:
-                return _derive(self.form, DerivedCall(self, argument_types[:-1]))
+                made = _derive(self.form, DerivedCall(self, argument_types[:-1]))
+                constants = contents_of_defaults(self.func, argument_types)
+                return dataclasses.replace(made, frozen=(*made.frozen, *constants)) if constants else made
             finally:
                 session.deriving.remove(key)
 

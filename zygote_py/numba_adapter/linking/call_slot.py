@@ -29,6 +29,8 @@ from typing import Any, NamedTuple
 
 from llvmlite import binding as llvm
 
+from zygote_py.base import defaults_of
+
 _WORD = ctypes.sizeof(ctypes.c_void_p)
 _CALL = 16 * _WORD  # where a type has `tp_call`, after its name, sizes and the slots before it
 _FIRST = 2 * _WORD  # where an object has its first slot, after its count of references and its type
@@ -78,6 +80,8 @@ def _sight(place: Any, name: str, value: object) -> tuple[int, ...] | None:
         if name in _PARTS:
             is_unset = value is None and name != "__code__"
             return _PART, id(place), _address(getattr(ctypes.pythonapi, _PARTS[name])), 0 if is_unset else id(value)
+        if name not in (place.__kwdefaults__ or {}) and name in defaults_of(place):  # by its position
+            return _sight(place, "__defaults__", place.__defaults__)
         place = place.__kwdefaults__
     elif type(place) is ModuleType:
         place = vars(place)

@@ -24,14 +24,17 @@ from zygote_py.base import (
     CONSTANT_MODULES,
     attribute_of_object,
     checkpoint,
+    default_by_name,
+    defaults_of,
     given_for,
     global_names,
+    is_default_read,
     is_observed,
     named_in,
     statements as st,
     varies,
 )
-from zygote_py.ir import Type, identifier
+from zygote_py.ir import Loc, Type, identifier
 from zygote_py.numba_adapter.base import (
     IRPass,
     add_argument,
@@ -47,6 +50,7 @@ from zygote_py.numba_adapter.base import (
     unsuitable,
 )
 from zygote_py.numba_adapter.base.internals import ir
+from zygote_py.numba_adapter.embedding.calls import embedded
 from zygote_py.numba_adapter.embedding.custom_calls import given_callee, take_given
 from zygote_py.numba_adapter.embedding.transforms import as_callees, derived_callee, take_derivers
 from zygote_py.numba_adapter.sources.stencils import make_absolute
@@ -116,6 +120,8 @@ def _captured(state: Any, assign: Any, holders: dict[str, tuple[Any, str]]) -> s
                 key = (id(func.__globals__), name)
                 state.captures.frozen.setdefault(key, st.Capture(name, "global", read, key, value=value.value))
             return None
+        case ir.Arg(name=name, index=index) if isinstance(state.args[index], types.Omitted):
+            return _default(state, name, index)
         case ir.Global(name=name) if name in func.__globals__:
             key, read = (id(func.__globals__), name), functools.partial(operator.getitem, func.__globals__, name)
             capture = st.Capture(name, "global", read, key, value=value.value)
@@ -155,6 +161,16 @@ def _captured(state: Any, assign: Any, holders: dict[str, tuple[Any, str]]) -> s
     if is_plain_object(capture.value) and _is_assigned_once(state, target):
         holders[target] = capture.value, capture.name
     return dataclasses.replace(capture, source=source or capture.name, owner=owner)
+
+
+def _default(state: Any, name: str, index: int) -> st.Capture | None:
+    """Return the default of an argument that is not given, if it may change, as an array does."""
+    func, default = state.func_id.func, state.args[index].value
+    if state.session.frozen or not is_default_read(default) or defaults_of(func).get(name) is not default:
+        return None
+    state.args = (*state.args[:index], types.none, *state.args[index + 1 :])
+    read = functools.partial(default_by_name, func, name)
+    return st.Capture(name, "function", read, (id(func), name), value=default, source=name, owner=func.__name__)
 
 
 def _object_passed(state: Any, value: Any) -> tuple[Any, str] | None:
@@ -225,6 +241,7 @@ def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
             given_callee(capture.value, state.session)
             or stand_in(value)
             or derived_callee(value, state.session, loc_of(assign.loc))
+            or (observed and _check_own(capture, loc_of(assign.loc)))
             or callee_for(value, state.session, loc_of(assign.loc), state.decoration)
         )
         if callee is None and (pointer := as_pointer(value)) is not value:
@@ -258,6 +275,15 @@ def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
     name, loc = state.func_ir.arg_names[index], assign.value.loc
     whole = isinstance(held.type, types.BaseTuple)
     assign.value = ir.Var(assign.target.scope, name, loc) if whole else ir.Arg(name, index, loc)
+
+
+def _check_own(capture: st.Capture, loc: Loc) -> None:
+    """Refuse a function of this package that works on functions outside of compiled code, such as `implicit`."""
+    home = getattr(capture.value, "__module__", None) or ""
+    if home.startswith("zygote_py.api.") and embedded(capture.value) is None:
+        name = capture.value.__name__  # type: ignore[attr-defined]
+        what = f"`{name}` in a function that is differentiated is not supported"
+        raise refuse(what, loc, "call it outside of the function, and use what it gives in there", name)
 
 
 def check_modules(func_ir: Any, typemap: Mapping[str, Type], session: TypingContext) -> None:

@@ -37,10 +37,18 @@ from typing import Any
 from numba import types
 
 from zygote_py.adjoints import DifferentiationError, refuse
-from zygote_py.base import MADE, CustomRule, define, name_of, place_of, python_function, statements as st
+from zygote_py.base import (
+    MADE,
+    CustomRule,
+    define,
+    name_of,
+    place_of,
+    python_function,
+    statements as st,
+)
 from zygote_py.ir import Loc, Type, components_of, with_components, writable
-from zygote_py.numba_adapter.base import runtime_type
-from zygote_py.numba_adapter.base.internals import errors, models
+from zygote_py.numba_adapter.base import contents_of_defaults, runtime_type, with_changing_default
+from zygote_py.numba_adapter.base.internals import GUFunc, errors, models
 from zygote_py.numba_adapter.embedding.custom_calls import (
     CustomRuleType,
     compiled_by_numba,
@@ -69,7 +77,12 @@ _NOWHERE = Loc("<unknown>", 1)
 
 def function_of_given(type_: Type, argument_types: Sequence[Type], session: TypingContext) -> st.TypedFunction | None:
     """Return the function that a call of this type calls; None for other types, or if nothing is to be called."""
-    if isinstance(type_, types.Dispatcher) and (callee := given_callee(type_.dispatcher, session)) is not None:
+    held: Any = None
+    if isinstance(type_, types.Dispatcher):
+        held = type_.dispatcher
+    elif isinstance(type_, FunctionHandleType) and not type_.again:  # a method, which no variable holds
+        held = type_.func
+    if held is not None and (callee := given_callee(held, session)) is not None:
         type_ = callee.type
     if not isinstance(type_, CustomRuleType) or type_.given.kind == "stop":
         return None
@@ -84,6 +97,11 @@ def function_of_given(type_: Type, argument_types: Sequence[Type], session: Typi
 def _make(given: CustomRule, taken: tuple[Type, ...], session: TypingContext) -> st.TypedFunction:
     if given.kind == "hook":
         return _hook(given, taken, session)
+    if isinstance(given.target, GUFunc) and given.kind == "rule":
+        what = f"`{given.name}`, which `guvectorize` made, writes to its arguments, and has {given}"
+        raise refuse(what, given.loc, "give the rule to a function that calls it and returns a new array", "def")
+    constants = contents_of_defaults(python_function(given.target), taken)
+    taken = tuple(map(with_changing_default, taken))
     result, accepted = result_of(given, taken, session)
     foreign, typed = compiled_by_numba(given), None
     if is_python(given.target):
@@ -106,7 +124,7 @@ def _make(given: CustomRule, taken: tuple[Type, ...], session: TypingContext) ->
         parts = dataclasses.replace(parts, rule=rule, back=body, holds=is_closure(back) or isinstance(back, ChoiceType))
     if given.inverse is not None:
         parts = dataclasses.replace(parts, inverse=_typed_inverse(given, kinds, typed.return_type, session))
-    return dataclasses.replace(typed, given=parts)
+    return dataclasses.replace(typed, given=parts, frozen=(*typed.frozen, *constants))
 
 
 def _kinds_of_rule(given: CustomRule, kinds: tuple[Type, ...]) -> tuple[Type, ...]:

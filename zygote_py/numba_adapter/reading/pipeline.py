@@ -31,6 +31,7 @@ from zygote_py.numba_adapter.base import (
     quick_liveness,
     statements,
     translate_error,
+    with_changing_default,
 )
 from zygote_py.numba_adapter.base.internals import (
     DeadBranchPrune,
@@ -95,6 +96,8 @@ def typed_function(
     session = TypingContext(_typed, options=options, tuple_floats_are_inputs=tuple_floats_are_inputs)
     loc = definition_of(func.__code__)
     given = _with_defaults(func, tuple(as_callees(type_, session) for type_ in argument_types), loc)
+    # Those that may change are given at each call; in a function that others call, they are captured.
+    given = tuple(map(with_changing_default, given))
     if is_ambiguous(getattr(func, "called_directly", None), given):
         raise refuse(
             f"`{func.__name__}` has several signatures that fit ({', '.join(map(str, given))}) equally well",
