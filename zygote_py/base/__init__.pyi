@@ -9,6 +9,7 @@ from .captures import (
     Capture as Capture,
     are_unchanged as are_unchanged,
     attribute_of_object as attribute_of_object,
+    content_of as content_of,
     content_of_default as content_of_default,
     default_by_name as default_by_name,
     defaults_of as defaults_of,

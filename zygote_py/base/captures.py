@@ -95,7 +95,7 @@ def content_of_default(func: FunctionType, name: str) -> Capture:
     """Return the capture of what is in a default that may change in place: the same object while nothing changes."""
 
     def read() -> object:
-        content = _content(default_by_name(func, name))
+        content = content_of(default_by_name(func, name))
         return _contents.setdefault(content, content)
 
     return Capture(name, "function", read, (id(func), name, "content"), None, read(), name, func.__name__)
@@ -104,12 +104,14 @@ def content_of_default(func: FunctionType, name: str) -> Capture:
 _contents: dict[object, object] = {}
 
 
-def _content(value: object) -> object:
-    """Return what identifies the content of an array, or of a structure with arrays."""
+def content_of(value: object) -> object:
+    """Return what is equal as long as a captured value has not changed: arrays, and structures with some, in place."""
     if isinstance(value, np.ndarray | np.void):
         return value.dtype.str, value.shape, value.tobytes()
+    if isinstance(value, float | complex | np.generic):
+        return type(value), repr(value)  # zeros have signs
     parts = structures.parts(value)
-    return id(value) if parts is None else (type(value), *map(_content, parts))
+    return value if parts is None else (type(value), *map(content_of, parts))
 
 
 def member_of_class(cls: type, name: str) -> Capture:

@@ -328,7 +328,7 @@ class DerivativeFunction(Inspected, numba_adapter.DirectCalls, Generic[P, R]):
                 with numba_adapter.timed(f"deriving {call_text(self._request.name, argument_types)}"):
                     kernel, hidden = (self.form.kernel or find)(self._request, argument_types, self._now.hidden)
                 if [capture.key for capture in hidden] != [capture.key for capture in self._now.hidden]:
-                    self._now = Generation(hidden, self._now.frozen, self._now.entry)
+                    self._now = Generation(hidden, self._now.frozen, self._now)
                 self._now.add(argument_types, kernel)
                 warn_of_zeros(self._request.func.__name__, kernel.source)
                 self._choose_quick()
@@ -371,14 +371,14 @@ class DerivativeFunction(Inspected, numba_adapter.DirectCalls, Generic[P, R]):
         with numba_adapter.COMPILER_LOCK:
             if self._is_outdated():
                 self._reset()
+            elif self._now.has_other_constants():
+                self._now.renew_entry()
             return self._entry_of(self._now)
 
     def _entry_of(self, now: Generation) -> Any:
         if now.entry is None:
             if self._star:
-                now.entry = starred_dispatcher(
-                    self.function, lambda count: self._of(self.form.count(range(count)))._entry_dispatcher()
-                )
+                now.entry = starred_dispatcher(self.function, functools.partial(self._entered, now))
             else:
                 stub = stub_of(self._request, [])
                 wrong = functools.partial(misfit, self._request)
@@ -398,6 +398,12 @@ class DerivativeFunction(Inspected, numba_adapter.DirectCalls, Generic[P, R]):
             self._kept.append(now.entry)  # Numba refers to it weakly
         return now.entry
 
+    def _entered(self, now: Generation, count: int) -> Any:
+        """Return the dispatcher for a number of arguments, for compiled code that calls a function of any number."""
+        of = self._of(self.form.count(range(count)))
+        now.entered.append(lambda: of._now.has_other_constants())
+        return of._entry_dispatcher()
+
     def _guard(self, now: Generation, argument_types: tuple[Type, ...], is_whole: bool) -> Callable[[], None]:
         """Return the guard of callers that Numba keeps on disk, so that stale ones are not read."""
 
@@ -413,7 +419,7 @@ class DerivativeFunction(Inspected, numba_adapter.DirectCalls, Generic[P, R]):
 
         with numba_adapter.COMPILER_LOCK:
             now, kernel = self._compile(argument_types)
-            return kernel.entry(self._request, now.captured(), link)
+            return kernel.entry(self._request, now.as_constants(), link)
 
     @property
     def _request(self) -> Request:

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from zygote_py.base import Capture, are_unchanged
+from zygote_py.base import Capture, are_unchanged, content_of
 from zygote_py.cache import Kernel, as_captured
 from zygote_py.ir import Type
 
@@ -18,13 +18,20 @@ class Generation:
     It is changed only under the lock.
     """
 
-    def __init__(self, hidden: tuple[Capture, ...], frozen: dict[Any, Capture], entry: Any = None) -> None:
+    def __init__(
+        self, hidden: tuple[Capture, ...], frozen: dict[Any, Capture], before: Generation | None = None
+    ) -> None:
+        """The entry is that of the generation before."""
         self.hidden = hidden  # captured variables whose values are passed at each call
         self.frozen: dict[Any, Capture] = {}  # those that are constants in the code; replaced, never changed
         self.compiled: dict[tuple[Type, ...], Kernel] = {}
         self._kernels: list[Kernel] = []  # all, including those that were replaced: their code may still be called
         self.dispatcher: Any = None  # takes the arguments, then the hidden values
-        self.entry = entry  # takes the arguments alone
+        self.entry: Any = None if before is None else before.entry  # takes the arguments alone
+        # Of the derivatives that it calls, if the function takes any number: whether there are other constants in them.
+        self.entered: list[Callable[[], bool]] = [] if before is None else before.entered
+        # What the hidden values were that are constants in the code of the entry.
+        self._constants: list[object] = [] if before is None else list(before._constants)
         self.freeze(frozen.values())
 
     def freeze(self, captures: Iterable[Capture]) -> None:
@@ -46,6 +53,22 @@ class Generation:
     def captured(self) -> tuple[object, ...]:
         """Return the current values of the captured variables that are passed."""
         return tuple(capture.read() for capture in self.hidden)
+
+    def as_constants(self) -> tuple[object, ...]:
+        """Return the current values of the captured variables, which become constants in code of the entry."""
+        values = self.captured()
+        if (content := content_of(values)) not in self._constants:
+            self._constants.append(content)
+        return values
+
+    def has_other_constants(self) -> bool:
+        """Return whether there are constants in code of the entry that are not the current values."""
+        has_own = bool(self._constants) and self._constants != [content_of(self.captured())]
+        return has_own or any(has_others() for has_others in self.entered)
+
+    def renew_entry(self) -> None:
+        """Let there be a new entry, for callers that are compiled from now on."""
+        self.entry, self.entered, self._constants = None, [], []
 
     def is_outdated(self) -> bool:
         """Return whether a constant has changed."""
