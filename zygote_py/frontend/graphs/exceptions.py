@@ -110,7 +110,7 @@ def _check_call(
     stepped = function is range and len(args) == 3 and not isinstance(types_[args[2]], types.Literal)
     empty = function in (max, min) and len(args) == 1
     if not (ops.properties(function).safe_in_try or isinstance(own, types.NumberClass)) or several or stepped or empty:
-        name = getattr(function, "__name__", None) or getattr(own, "transform", str(own))
+        name = str(getattr(function, "__name__", getattr(own, "transform", own)))
         raise _refuse(f"`{name}`", loc, name)
 
 

@@ -39,7 +39,8 @@ def with_changing_default(type: Type) -> Type:
 
 def contents_of_defaults(func: Any, given: Iterable[Type]) -> tuple[Capture, ...]:
     """Return captures of the defaults among arguments of these types that may change, where they become constants."""
-    changing = [each.value for each in given if _is_changing(each)]
+    taken: list[Any] = [each for each in given if _is_changing(each)]
+    changing = [each.value for each in taken]
     held = defaults_of(func).items() if changing else ()
     return tuple(content_of_default(func, name) for name, value in held if any(value is each for each in changing))
 

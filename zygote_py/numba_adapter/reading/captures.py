@@ -241,9 +241,11 @@ def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
             given_callee(capture.value, state.session)
             or stand_in(value)
             or derived_callee(value, state.session, loc_of(assign.loc))
-            or (observed and _check_own(capture, loc_of(assign.loc)))
-            or callee_for(value, state.session, loc_of(assign.loc), state.decoration)
         )
+        if callee is None:
+            if observed:
+                _check_own(capture, loc_of(assign.loc))
+            callee = callee_for(value, state.session, loc_of(assign.loc), state.decoration)
         if callee is None and (pointer := as_pointer(value)) is not value:
             callee = state.session.once(("pointer", id(value)), lambda: pointer)
         if callee is not None:

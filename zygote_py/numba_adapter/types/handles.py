@@ -372,7 +372,9 @@ def checkpoint_type(function: Any, session: TypingContext) -> Type:
     """Return the type of a function of this type with a checkpoint. Raises numba's TypingError if it can have none."""
     handle = handle_of(function, session)
     if handle is None:
-        raise errors.TypingError(f"`checkpoint` of a value of type `{function}` is not supported")
+        kinds = {"given": "a function with a rule", "this": "a method"}
+        what = next((kind for name, kind in kinds.items() if hasattr(function, name)), f"a value of type `{function}`")
+        raise errors.TypingError(f"`checkpoint` of {what} is not supported: pass a function that calls it")
     return handle.checkpointed()  # type: ignore[no-any-return]
 
 
