@@ -329,6 +329,9 @@ class _Solution:
         args = [each for each in (*after, *rest) if each is not None]
         if len(args) < len(after) + len(rest) or self._may_have_changed(call, rest):
             return False
+        made = tuple(each for found in results for each in found if has_memory(each.type))
+        if self._memory.may_be_written_after(call, made):  # it is not what the step has returned any more
+            return False
         kinds = results_of(inverse.routine.function)
         before = Builder(tail, call.loc).call_all(inverse.routine, args, kinds)
         for arg, value in zip(state, before, strict=True):

@@ -275,3 +275,22 @@ def test_a_list_of_objects_has_no_gradient(made):
         gradient(f)(cells, 5.0)
     with pytest.raises(DifferentiationError, match=message):
         pullback(f, cells, 5.0)
+
+
+@jitclass([("values", float64[:])])
+class Grid:
+    def __init__(self, values):
+        self.values = values
+
+
+@numba.njit(error_model="numpy", fastmath=True)
+def ratios(grid):
+    total = 0.0
+    for i in range(1, len(grid.values)):
+        total += grid.values[i - 1] / grid.values[i]
+    return total
+
+
+def test_passed_to_a_function_with_other_options():
+    dx = gradient(lambda x: ratios(Grid(x)))(np.array([3.0, 2.0]))
+    np.testing.assert_allclose(dx, [0.5, -0.75])

@@ -179,7 +179,7 @@ class Program:
                 what = _no_routine(callee) or ("an argument that may raise in `try`" if callee in caught else "")
                 if not what:
                     self._chosen.add(callee)
-                elif own.get("error_model") != around.get("error_model"):
+                elif "error_model" in different:
                     raise refuse(
                         f"`{callee.name}` has another error_model than its caller, and takes or returns {what}",
                         callee.loc,

@@ -287,3 +287,85 @@ STORING = [
 def test_gradients_of_other_loops(program, args):
     assert "_step_back(" not in zg.gradient(program).source(*args)
     check_derivatives(program, *args, tolerance=1e-6)
+
+
+def grown(u, w):
+    return u * w
+
+
+@zg.inverse(grown)
+def shrunk(u, w):
+    return u / w
+
+
+def moved(state, w):
+    return state[0] * w, state[1] + w
+
+
+@zg.inverse(moved)
+def moved_back(state, w):
+    return state[0] / w, state[1] - w
+
+
+def add_to(u, w):
+    u[0] += w
+
+
+def an_element(u, w, n):
+    for _ in range(n):
+        u = grown(u, w)
+        u[1] = u[1] + 0.5
+    return np.sum(u * u)
+
+
+def through_a_view(u, w, n):
+    for _ in range(n):
+        u = grown(u, w)
+        v = u[1:]
+        v[0] += w
+    return np.sum(u * u)
+
+
+def in_a_function(u, w, n):
+    for _ in range(n):
+        v = grown(u, w)
+        u = v
+        add_to(u, w)
+    return np.sum(u * u)
+
+
+def under_a_condition(u, w, n):
+    for _ in range(n):
+        u = grown(u, w)
+        if u[0] > 2.0:
+            u[0] = 1.0
+    return np.sum(u * u)
+
+
+def as_a_whole(u, w, n):
+    for _ in range(n):
+        u = grown(u, w)
+        u[:] = 0.5 * u
+        u = grown(u, w)
+    return np.sum(u * u)
+
+
+def an_item(u, w, n):
+    t = 0.5
+    for _ in range(n):
+        u, t = moved((u, t), w)
+        u[1] = u[1] * t
+    return np.sum(u * u) * t
+
+
+@pytest.mark.parametrize(
+    "program",
+    [an_element, through_a_view, in_a_function, under_a_condition, as_a_whole, an_item],
+    ids=lambda f: f.__name__,
+)
+def test_states_that_are_written_to(program):
+    u, w, h = np.array([1.0, 2.0]), 1.3, 1e-6
+    du, dw = zg.gradient(program, wrt=("u", "w"))(u, w, 3)
+    assert dw == pytest.approx((program(u, w + h, 3) - program(u, w - h, 3)) / (2 * h), rel=1e-7)
+    expected = [(program(u + e, w, 3) - program(u - e, w, 3)) / (2 * h) for e in h * np.eye(2)]
+    np.testing.assert_allclose(du, expected, rtol=1e-7)
