@@ -281,9 +281,11 @@ def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
 
 def _check_own(capture: st.Capture, loc: Loc) -> None:
     """Refuse a function of this package that works on functions outside of compiled code, such as `implicit`."""
-    home = getattr(capture.value, "__module__", None) or ""
-    if home.startswith("zygote_py.api.") and embedded(capture.value) is None:
-        name = capture.value.__name__  # type: ignore[attr-defined]
+    function = capture.value
+    if not isinstance(function, python_types.FunctionType) or embedded(function) is not None:
+        return
+    if (function.__module__ or "").startswith("zygote_py.api."):
+        name = function.__name__
         what = f"`{name}` in a function that is differentiated is not supported"
         raise refuse(what, loc, "call it outside of the function, and use what it gives in there", name)
 
