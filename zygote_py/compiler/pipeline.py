@@ -427,7 +427,7 @@ def _repeatable_halves(
     last.return_packed([value, kept])
     b, end = at_exit(found.reverse)
     arguments = [taken.get(number, NONE) for number in wrt]
-    end.args = (b.pack_all(give_whole_gradients(b, wrt, given, end.args, arguments)),)
+    end.args = (b.pack(give_whole_gradients(b, wrt, given, end.args, arguments)),)
     _take_kept(found.reverse, kept.type, count + len(shaping))
     return found.forward, found.reverse
 

@@ -51,6 +51,7 @@ from zygote_py.adjoints import (
     written_after_return,
 )
 from zygote_py.adjoints.analysis import carries_adjoint, expose_leaves, hessian_bandwidth, is_float
+from zygote_py.adjoints.reverse.finished.broadcast_records import reuse_broadcast_vectors
 from zygote_py.adjoints.reverse.finished.elements import keep_elements_in_variables
 from zygote_py.adjoints.reverse.finished.first_contributions import assign_first_contributions
 from zygote_py.adjoints.reverse.finished.late_arrays import allocate_late
@@ -501,6 +502,8 @@ def finish(*functions: Function, in_threads: bool = False) -> None:
         if return_copied_arrays(each):
             passes.run(each, passes.CLEAN_UP)
         reuse_records(each)
+        if reuse_broadcast_vectors(each):
+            passes.run(each, passes.CLEAN_UP)
         if not in_threads and passes.keep_invariant_elements(each):
             passes.run(each, passes.CLEAN_UP)
         if not in_threads:

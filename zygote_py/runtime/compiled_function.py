@@ -385,7 +385,8 @@ class DerivativeFunction(Inspected, numba_adapter.DirectCalls, Generic[P, R]):
 
                 def code_of(given: tuple[Type, ...]) -> MachineCode | None:
                     present, kernel = self._compile(given)
-                    return None if present.hidden else kernel.code  # with constants, it is not what the kernel says
+                    # With constants, or if Python enters another function, it is not what the kernel says.
+                    return None if present.hidden or self.form.has_own_entry else kernel.code
 
                 now.entry = numba_adapter.make_dispatcher(
                     stub,

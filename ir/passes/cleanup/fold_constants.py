@@ -83,6 +83,8 @@ def _fold(instr: Instr, args: tuple[Operand, ...]) -> Const | None:
     match instr.op, args:
         case operator.eq | operator.ne, (Const(str(one)), Const(str(other))):
             return Const(bool(instr.op(one, other)), types.boolean)
+        case operator.is_ | operator.is_not, (Const(bool(one)), Const(bool(other))):
+            return Const(bool(instr.op(one, other)), types.boolean)
     constants = [arg for arg in args if isinstance(arg, Const)]
     if (
         len(constants) < len(args)

@@ -36,6 +36,8 @@ def result(operation, **options):
         ("bool 0.0 : bool", "False"),
         ("not_ True : bool", "False"),
         ("and_ True, False : bool", "False"),
+        ("is_ True, False : bool", "False"),
+        ("is_not True, False : bool", "True"),
         ("pos 2.0 : f64", "2.0"),
         ("add nan, 1.0 : f64", "nan"),
     ],
