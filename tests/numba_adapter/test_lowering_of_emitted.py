@@ -12,6 +12,7 @@ from numba.core import event
 from numba.core.compiler import run_frontend
 from numba.core.runtime import _nrt_python, rtsys
 
+from zygote_py import gradient
 from zygote_py.numba_adapter.emitted.linear_ssa import make_ssa
 from zygote_py.numba_adapter.emitted.lowering.registers import kept_in_registers
 from zygote_py.numba_adapter.emitted.pipeline import EmittedPipeline
@@ -382,3 +383,22 @@ def test_sums_and_products_of_complex_numbers(kind):
             assert type(found) is type(expected)
             np.testing.assert_array_equal([found.real, found.imag], [expected.real, expected.imag])
             assert math.copysign(1.0, found.real) == math.copysign(1.0, expected.real) or found.real != 0.0
+
+
+@numba.njit(fastmath=True)
+def at_most_one(x):
+    total = 0.0
+    for i in range(3):
+        total += min(x * i, 1.0) * x
+    return total
+
+
+def test_the_smaller_number_in_functions_with_and_without_fastmath():
+    def f(x):
+        least, total = min(x, 2.0), 0.0
+        for i in range(4):
+            total += at_most_one(x + i) * least
+        return total + at_most_one(x) * at_most_one(2.0 * x)
+
+    h = 1e-6
+    assert gradient(f)(0.3) == pytest.approx((f(0.3 + h) - f(0.3 - h)) / (2 * h), rel=1e-7)

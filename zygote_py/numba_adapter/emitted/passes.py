@@ -10,6 +10,7 @@ from numba import types
 from zygote_py.ir import Lanes
 from zygote_py.numba_adapter.base import propagating_changes
 from zygote_py.numba_adapter.base.internals import (
+    ConfigStack,
     IRLegalization,
     IRProcessing,
     NativeLowering,
@@ -77,7 +78,8 @@ class _Resolution:
         if kws or not isinstance(func, BuiltinFunctionType | types.Function):
             return self._resolve(func, args, kws)
         is_emitted = self._stack[0].func_id is self.emitted[-1]
-        key = id(func), tuple(args), is_emitted
+        flags: Any = ConfigStack.top_or_none()  # what is lowered here may depend on `fastmath`
+        key = id(func), tuple(args), is_emitted, flags is None or bool(flags.fastmath)
         found = self._known.get(key)
         if found is None:
             native = native_call(func, tuple(args)) if is_emitted else None
