@@ -102,7 +102,7 @@ def test_changed_in_place(called, interpreted):
             np.testing.assert_allclose(product(X, X), 2.0 * w * (w @ X), rtol=1e-14)
             np.testing.assert_allclose(zg.pullback(f, X)[1](1.0)[0], 2.0 * (X @ w) * w, rtol=1e-14)
             np.testing.assert_allclose(zg.jvp(f, (X,), (X,))[1], 2.0 * (X @ w) ** 2, rtol=1e-14)
-        assert zg.gradient(f, closure=True)(X)[1] == ()  # a default is no captured variable
+        assert zg.gradient(f, closure=True)(X)[1] == ()  # defaults do not count as captured variables
     finally:
         array[:] = kept
 

@@ -1,5 +1,6 @@
 """Gradients of vectors that are broadcast over a loop, stored where the vectors were.
 
+    %m = common_length %n, ...                      %m = common_length %n, ...
     %c = eq %n, %m                                  %c = eq %n, %m
     %dt = zeros %n
     loop over %i, %m rounds:                        loop over %i, %m rounds; %s from 0.0:
@@ -128,10 +129,18 @@ class _Broadcast:
                 starts = isinstance(counted.start, Const) and counted.start.value == 0 and counted.step == 1
                 if phi is not counted.phi or not starts or counted.comparison.op is not operator.lt:
                     return None
+                own = self._shapes.of(array)[0].key
                 lengths = {self._shapes.length(each).key for each in (one, other)}
-                needed = {self._shapes.length(counted.bound).key, self._shapes.of(array)[0].key}
-                return test if lengths == needed and self._nest.innermost(self._home[test]) is None else None
+                is_of_these = lengths == {self._shapes.length(counted.bound).key, own}
+                is_outside = self._nest.innermost(self._home[test]) is None
+                return test if is_of_these and is_outside and self._is_broadcast(own, counted.bound) else None
         return None
+
+    def _is_broadcast(self, own: object, rounds: Operand) -> bool:
+        """Return whether a length is 1 or that of the loop: lengths that do not broadcast have raised an error."""
+        if not isinstance(rounds, Instr) or rounds.op is not ops.common_length:
+            return False
+        return any(self._shapes.length(each).key == own for each in rounds.args)
 
     def _is_read_only_there(self, vector: Instr, array: Instr, place: _Place) -> bool:
         """Return whether a vector of the same form is read for the last time before its gradient is added to."""

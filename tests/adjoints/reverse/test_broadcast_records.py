@@ -24,7 +24,7 @@ def squares(w, m, y):
 
 
 def of_a_product(w, m, y):
-    """What is read where the gradients are stored are records."""
+    """Where the gradients are stored, records are read, and not the vectors."""
     return np.sum(np.exp(m @ w * y)) * np.sum(np.sin(m @ (2.0 * w) - y))
 
 
@@ -55,6 +55,16 @@ def in_a_loop(w, m, y):
     return total
 
 
+def chosen_by_the_user(w, m, y):
+    """An index of the same form, of vectors whose lengths do not broadcast."""
+    z = m @ w
+    is_as_long = m.shape[0] == len(y)
+    total = 0.0
+    for i in range(len(y)):
+        total += np.exp(z[np.where(is_as_long, i, 0)] * y[i])
+    return total
+
+
 # How many arrays fewer the gradient by `w` makes.
 FUNCTIONS = {
     logistic: 1,
@@ -78,6 +88,15 @@ def test_gradients(f, monkeypatch):
     without = gradient(f, wrt="w")
     np.testing.assert_array_equal(df(w, M, Y), without(w, M, Y))
     assert without.source(w, M, Y).count("np.zeros(") - text.count("np.zeros(") == FUNCTIONS[f]
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 3])
+def test_lengths_that_do_not_broadcast(length):
+    y = Y[:length]
+    z = (M @ W)[np.arange(length) if length == 3 else np.zeros(length, int)]
+    rows = M if length == 3 else np.broadcast_to(M[0], (length, 2))
+    found = gradient(chosen_by_the_user, wrt="w")(W, M, y)
+    np.testing.assert_allclose(found, rows.T @ (y * np.exp(z * y)), rtol=1e-13, atol=1e-15)
 
 
 @pytest.mark.parametrize(("rows", "length"), [(3, 3), (1, 3), (3, 1), (1, 1), (1, 0), (0, 1), (0, 0)])
