@@ -525,8 +525,8 @@ FAULTS = (
     fault(
         "defaults are no part of a cached gradient's key",
         "zygote_py/cache/fingerprint.py",
-        "        self.value(func.__defaults__)\n",
-        "",
+        "                self.value(default)\n",
+        "                pass\n",
         "cache/test_fingerprint",
         "cache/test_cache",
     ),
