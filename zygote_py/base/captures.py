@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import builtins
 import dis
+import hashlib
 import operator
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
@@ -94,20 +95,19 @@ def is_default_read(default: object) -> bool:
 def content_of_default(func: FunctionType, name: str) -> Capture:
     """Return the capture of what is in a default that may change in place: the same object while nothing changes."""
 
+    held = content_of(default_by_name(func, name))
+
     def read() -> object:
-        content = content_of(default_by_name(func, name))
-        return _contents.setdefault(content, content)
+        found = content_of(default_by_name(func, name))
+        return held if found == held else found
 
-    return Capture(name, "function", read, (id(func), name, "content"), None, read(), name, func.__name__)
-
-
-_contents: dict[object, object] = {}
+    return Capture(name, "function", read, (id(func), name, "content"), None, held, name, func.__name__)
 
 
 def content_of(value: object) -> object:
     """Return what is equal as long as a captured value has not changed: arrays, and structures with some, in place."""
     if isinstance(value, np.ndarray | np.void):
-        return value.dtype.str, value.shape, value.tobytes()
+        return value.dtype.str, value.shape, hashlib.sha256(value.tobytes()).digest()
     if isinstance(value, float | complex | np.generic):
         return type(value), repr(value)  # zeros have signs
     parts = structures.parts(value)

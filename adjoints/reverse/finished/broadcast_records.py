@@ -22,6 +22,7 @@ import operator
 
 from numba import types
 
+from zygote_py.adjoints.reverse.finished.reused_records import is_access, is_length
 from zygote_py.ir import (
     Block,
     Branch,
@@ -39,7 +40,6 @@ from zygote_py.ir import (
     definitions,
     is_fresh,
     is_left_out,
-    is_scalar,
     loop_nest,
     ops,
     reach,
@@ -95,7 +95,7 @@ class _Broadcast:
 
     def _place(self, array: Instr) -> _Place | None:
         """Return where a loop adds to an array that is one of zeros before, and used after the loop only."""
-        others = [use for use in self._used[array] if not _is_length(use.user)]
+        others = [use for use in self._used[array] if not is_length(use.user)]
         adding = [use for use in others if isinstance(use.user, Instr) and use.user.op is ops.accumulate]
         adding = [use for use in adding if use.user.args[0] is array and len(use.user.args) == 3]
         found = [use for use in adding if self._nest.innermost(use.block) is not None]
@@ -147,10 +147,10 @@ class _Broadcast:
         keys = [[length.key for length in self._shapes.of(each)] for each in (vector, array)]
         if vector.type != array.type or keys[0] != keys[1]:
             return False
-        needed = [use for use in self._used[vector] if not _is_length(use.user)]
+        needed = [use for use in self._used[vector] if not is_length(use.user)]
         within = [use for use in needed if use.block in place.loop]
         later = set(reach([place.after], lambda block: block.successors))
-        is_used_up = all(_is_access(use, vector) and use.block not in later for use in needed)
+        is_used_up = all(is_access(use.user, vector) and use.block not in later for use in needed)
         return bool(within) and is_used_up and all(self._is_read_before(use, place) for use in within)
 
     def _is_read_before(self, use: Use, place: _Place) -> bool:
@@ -203,17 +203,3 @@ class _Broadcast:
         vector.hint = array.hint
         replace_uses(self._function, {array: vector})
         self._function.independent = self._function.independent - {place.counted.phi}
-
-
-def _is_access(use: Use, vector: Operand) -> bool:
-    """Return whether an element is read or stored."""
-    instr = use.user
-    if not isinstance(instr, Instr) or instr.args[0] is not vector:
-        return False
-    if instr.op is ops.getitem:
-        return is_scalar(instr.type)
-    return instr.op in (ops.setitem, ops.initialize) and len(instr.args) == 3
-
-
-def _is_length(user: object) -> bool:
-    return isinstance(user, Instr) and ops.of(user.op).role is ops.Role.LENGTH

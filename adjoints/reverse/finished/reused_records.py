@@ -83,7 +83,7 @@ class _Reuse:
         (store,) = stores
         visit = self._visit(store)
         assert visit is not None
-        others = [use for use in self._used[array] if use is not store and not _is_length(use.user)]
+        others = [use for use in self._used[array] if use is not store and not is_length(use.user)]
         return store if all(self._is_after(use.block, visit) for use in others) else None
 
     def _may_replace(self, record: Instr, array: Instr, store: Use) -> bool:
@@ -92,12 +92,12 @@ class _Reuse:
         keys = [[length.key for length in self._shapes.of(each)] for each in (record, array)]
         if record.type != array.type or keys[0] != keys[1] or visit is None:
             return False
-        uses_ = [use for use in self._used[record] if not _is_length(use.user)]
+        uses_ = [use for use in self._used[record] if not is_length(use.user)]
         within = [use for use in uses_ if use.block in visit.loop]
         later = self._after(visit)
         return (
             bool(within)
-            and all(_is_access(use.user, record) and use.block not in later for use in uses_)
+            and all(is_access(use.user, record) and use.block not in later for use in uses_)
             and all(self._is_read_for(use, store) for use in within)
         )
 
@@ -129,7 +129,7 @@ def _is_store(user: object, array: Operand) -> bool:
     return isinstance(user, Instr) and user.op in (ops.setitem, ops.initialize) and user.args[0] is array
 
 
-def _is_access(user: object, array: Operand) -> bool:
+def is_access(user: object, array: Operand) -> bool:
     """Return whether this reads or stores an element of an array; a row of it would be a view."""
     if not isinstance(user, Instr) or user.args[0] is not array:
         return False
@@ -138,5 +138,6 @@ def _is_access(user: object, array: Operand) -> bool:
     return is_element and (user.op is ops.getitem or _is_store(user, array))
 
 
-def _is_length(user: object) -> bool:
+def is_length(user: object) -> bool:
+    """Return whether an instruction only asks for the length of an axis."""
     return isinstance(user, Instr) and ops.of(user.op).role is ops.Role.LENGTH

@@ -37,15 +37,7 @@ from typing import Any
 from numba import types
 
 from zygote_py.adjoints import DifferentiationError, refuse
-from zygote_py.base import (
-    MADE,
-    CustomRule,
-    define,
-    name_of,
-    place_of,
-    python_function,
-    statements as st,
-)
+from zygote_py.base import MADE, CustomRule, define, name_of, place_of, python_function, statements as st
 from zygote_py.ir import Loc, Type, components_of, with_components, writable
 from zygote_py.numba_adapter.base import contents_of_defaults, runtime_type, with_changing_default
 from zygote_py.numba_adapter.base.internals import GUFunc, errors, models
