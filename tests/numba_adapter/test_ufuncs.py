@@ -190,6 +190,24 @@ def product(a, b, out):
             out[i, j] = np.sum(a[i] * b[:, j])
 
 
+@guvectorize([(float64[:], float64[:], float64[:])], "(n),()->(n)")
+def scaled(x, k, out):
+    for i in range(len(x)):
+        out[i] = x[i] * k[0] ** 2
+
+
+@pytest.mark.parametrize("k", [3.0, np.array(3.0), np.array([2.0, 3.0, 4.0]), np.array([2.0, 9.0, 3.0, 9.0, 4.0])[::2]])
+def test_a_kernel_that_takes_a_number_as_an_array(k):
+    out, seed = np.zeros((3, 4)), np.linspace(-1.0, 2.0, 12).reshape(3, 4)
+    _, back = zg.pullback(scaled, GRID, k, out)
+    column = np.broadcast_to(np.asarray(k)[..., None], (3, 1))
+    np.testing.assert_allclose(out, GRID * column**2)
+    dx, dk, _ = back(out=seed)
+    np.testing.assert_allclose(dx, seed * column**2)
+    dk_expected = np.sum(seed * GRID * 2.0 * column, axis=1)
+    np.testing.assert_allclose(dk, dk_expected if np.ndim(k) else np.sum(dk_expected))
+
+
 def run_saturated(x, k):
     out = np.empty_like(x)
     saturated(x, k, out)

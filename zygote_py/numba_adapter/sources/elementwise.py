@@ -56,7 +56,7 @@ def find_in_gufunc(gufunc: Any, given: tuple[Type, ...], session: Any) -> Resolv
     elements = tuple(each.dtype if isinstance(each, types.Array) else each for each in given)
     kernel = _kernel(gufunc, elements, given)
     for number, (own, kind) in enumerate(zip(kernel.types, given, strict=True)):
-        if isinstance(own, types.Array) and own.dtype != getattr(kind, "dtype", None):
+        if isinstance(own, types.Array) and own.dtype != getattr(kind, "dtype", kind):
             raise errors.TypingError(misfit_text(gufunc.__name__, [kernel.types], given))
         if not isinstance(own, types.Array) and number >= len(inputs):
             raise errors.TypingError(f"a result of `{gufunc.__name__}` is not an array")
@@ -167,10 +167,11 @@ def _core_loop(
                 ],
                 "Operand has a mismatch in one of its core dimensions",
             )
-    args = []
+    args, numpy = [], fresh("numpy", taken)
     for number, (name, own, core) in enumerate(zip(parameters, ranks, cores, strict=True)):
+        is_one = not core and isinstance(kernel.types[number], types.Array)  # the kernel takes a number as an array
         if own < 0:
-            args.append(name)
+            args.append(f"{numpy}.full(1, {name})" if is_one else name)
             continue
         around = own - core
         if around > rank:
@@ -183,7 +184,7 @@ def _core_loop(
                 ]
             lines += _unless_equal(sizes, "Loop and array shapes are incompatible")
         indices = counters[rank - around :]
-        if number >= inputs and not core:  # a number is written into an array of one
+        if is_one:
             if not indices:
                 args.append(f"{name}.reshape(1)")
                 continue
@@ -192,8 +193,8 @@ def _core_loop(
     for depth, counter in enumerate(counters, 1):
         lines.append("    " * depth + f"for {counter} in range({result}.shape[{depth - 1}]):")
     lines.append("    " * (rank + 1) + f"{call}({', '.join(args)})")
-    names = {call: Kernel(source.__name__, kernel)}
-    return define("\n".join(lines), function, names | {OURS: True}, module=source.__module__, at=source)
+    names = {call: Kernel(source.__name__, kernel), numpy: np, OURS: True}
+    return define("\n".join(lines), function, names, module=source.__module__, at=source)
 
 
 def _unless_equal(sizes: list[tuple[str, str]], message: str) -> list[str]:
