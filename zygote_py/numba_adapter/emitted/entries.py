@@ -24,13 +24,20 @@ from zygote_py.numba_adapter.base.internals import (
     numpy_support,
     register_pass,
 )
+from zygote_py.numba_adapter.emitted.lowering.addresses import addresses_of
 from zygote_py.numba_adapter.emitted.lowering.elements import places_of
 from zygote_py.numba_adapter.emitted.lowering.lower import EmittedLower
+from zygote_py.numba_adapter.linking import (
+    add_entry_by_fields,
+    entry_by_address,
+    is_by_address,
+    taken_by_address,
+    type_by_address,
+)
 from zygote_py.numba_adapter.types import WithClasses
 
 _COUNTED: Any = types.MemInfoPointer(types.voidptr)
 _INT, _WORD = llvm.IntType(32), llvm.IntType(64)
-_MOST_WORDS = 128  # that a function for C code returns
 _TUPLES = (types.Tuple, types.UniTuple)
 _NAMED = (types.NamedTuple, types.NamedUniTuple)
 _WRONG = "can't unbox array from PyObject into native value.  The object maybe of a different type"  # as Numba says it
@@ -39,24 +46,61 @@ _WRONG = "can't unbox array from PyObject into native value.  The object maybe o
 class _WithEntries(EmittedLower):
     """Lowers an emitted function, and adds the functions by which others enter it."""
 
+    def init(self) -> None:
+        """Prepare."""
+        taken, given = self.fndesc.argtypes, self.fndesc.restype
+        is_entered = not self.flags.no_cpython_wrapper  # a generator has another entry of its own
+        is_plain = is_entered and not isinstance(given, types.Optional | types.Generator)
+        self._is_of_arrays = is_plain and (_has_arrays(given) or any(map(_takes_arrays, taken)))
+        self._is_by_address = self._is_of_arrays and not self.flags.dbg_optnone and any(map(is_by_address, taken))
+        super().init()
+
+    def setup_function(self, fndesc: Any) -> None:
+        """Begin the LLVM function. That by which Python enters the module takes arrays by their addresses."""
+        if not self._is_by_address:
+            super().setup_function(fndesc)
+            return
+        symbol, returned, taken = fndesc.llvm_func_name, fndesc.restype, fndesc.argtypes
+        kind = type_by_address(self.context, returned, taken)
+        self.begin_function(llvm.Function(self.module, kind, entry_by_address(symbol)))
+        for given in self.function.args[:2]:
+            given.add_attribute("captures(none)")
+            given.add_attribute("noalias")
+        self.library.add_entry = functools.partial(
+            add_entry_by_fields, context=self.context, symbol=symbol, result=returned, arguments=taken
+        )
+
+    def extract_function_arguments(self) -> Any:
+        """Return the values of the parameters."""
+        if not self._is_by_address:
+            return super().extract_function_arguments()
+        addresses = addresses_of(self.function)
+        taken = taken_by_address(self.context, self.builder, self.fndesc.argtypes, self.function.args[2:])
+        for value, address in taken:
+            if address is not None:
+                address.add_attribute("noalias")  # nothing else leads to where the fields of an array are
+                if addresses is not None:
+                    addresses.note(value, address)
+        self.fnargs = [value for value, _ in taken]
+        return self.fnargs
+
     def create_cpython_wrapper(self, release_gil: bool = False) -> None:
         """Add the function by which Python enters this one."""
-        taken, given = self.fndesc.argtypes, self.fndesc.restype
-        is_plain = not isinstance(given, types.Optional | types.Generator)  # a generator has another entry of its own
-        if not is_plain or not (_has_arrays(given) or any(map(_takes_arrays, taken))):
+        if not self._is_of_arrays:
             super().create_cpython_wrapper(release_gil)
             return
         module = self.context.create_module("wrapper")
-        kind = self.context.call_conv.get_function_type(given, taken)
-        entered = llvm.Function(module, kind, self.fndesc.llvm_func_name)
+        if self._is_by_address:
+            entered = llvm.Function(module, self.function.function_type, self.function.name)
+        else:
+            kind = self.context.call_conv.get_function_type(self.fndesc.restype, self.fndesc.argtypes)
+            entered = llvm.Function(module, kind, self.fndesc.llvm_func_name)
         write: Any = _Entry
         write(self.context, module, entered, self.fndesc, self.env, self.call_helper, release_gil).build()
         self.library.add_ir_module(module)
 
     def create_cfunc_wrapper(self) -> None:
-        """Add the function by which C code would enter this one, unless there is far too much to return by value."""
-        if _words_of(self.fndesc.restype) <= _MOST_WORDS:
-            super().create_cfunc_wrapper()
+        """Add nothing: most functions are never entered by C code (see `with_entry_for_c`)."""
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -71,11 +115,18 @@ class EmittedLowering(WithClasses, NativeLowering):
         return _WithEntries
 
 
-def _words_of(kind: Any) -> int:
-    """Return how many words of memory a value takes, if it is an array, a number, or a tuple of these."""
-    if isinstance(kind, types.Array):
-        return 5 + 2 * kind.ndim
-    return sum(map(_words_of, kind)) if type(kind) in _TUPLES else 1
+def with_entry_for_c(result: Any) -> Any:
+    """Return what was compiled with the function by which C code enters it, in a library of its own.
+
+    So do functions that are values: arguments whose type is that of functions of a signature, and what is in a tuple or
+    a list of functions.
+    """
+    context, described = result.target_context, result.fndesc
+    library = context.codegen().create_library(described.llvm_cfunc_wrapper_name)
+    context.create_cfunc_wrapper(library, described, result.environment, None)
+    library.add_linking_library(result.library)
+    library.finalize()
+    return result._replace(library=library)
 
 
 def _has_arrays(kind: Any) -> bool:
@@ -107,23 +158,25 @@ class _Entry(PyCallWrapper):
         arrays = _Arrays(context, api, environment)
         failed = builder.append_basic_block("arg.end")
         others: Any = callwrapper._ArgManager(context, builder, api, environment, failed, len(kinds))
-        values: list[Any] = []
+        convention, packed = context.call_conv, []
         for object_, kind in zip(objects, kinds, strict=True):
             if isinstance(kind, types.Omitted):
-                values.append(None)
-            elif arrays.can_take(kind):
-                values.append(arrays.taken(builder.load(object_), kind, others.nextblk))
+                continue  # which is no word
+            if arrays.can_take(kind):
+                packed.append(arrays.taken(builder.load(object_), kind, others.nextblk))
+                continue
+            arrays.look_in(builder.load(object_), kind, others.nextblk)
+            value = others.add_arg(builder.load(object_), kind)
+            if is_by_address(kind):
+                packed.append(cgutils.alloca_once_value(builder, value))
             else:
-                arrays.look_in(builder.load(object_), kind, others.nextblk)
-                values.append(others.add_arg(builder.load(object_), kind))
+                packed += convention._get_arg_packer([kind]).as_arguments(builder, [value])
         with builder.goto_block(failed):
             arrays.release()
             builder.ret(nothing)
         state = api.save_thread() if self.release_gil else None
         # As Numba's convention for calls has it, but that the result stays where the function stores it.
-        convention = context.call_conv
         result, error = (cgutils.alloca_once(builder, each.type.pointee) for each in self.func.args[:2])
-        packed = convention._get_arg_packer(kinds).as_arguments(builder, values)
         code = builder.call(self.func, [result, error, *packed], attrs=("noinline",))
         status = convention._get_return_status(builder, code, builder.load(error))
         if state is not None:
@@ -156,14 +209,14 @@ class _Arrays:
         return type(kind) is types.Array and _bytes_of(kind) is not None
 
     def taken(self, object_: Any, kind: Any, failed: Any) -> Any:
-        """Return the array; the block `failed` is next if the object is not one of this kind."""
+        """Return where the array stands; the block `failed` is next if the object is not one of this kind."""
         builder, api = self._api.builder, self._api
         place = cgutils.alloca_once(builder, self._context.get_value_type(kind))
         self._places.append(place)
         given = [object_, builder.bitcast(place, api.voidptr), _WORD(_bytes_of(kind)), self._plain]
         with cgutils.if_unlikely(builder, cgutils.is_not_null(builder, builder.call(self._unbox(), given))):
             builder.branch(failed)
-        return builder.load(place)
+        return place
 
     def look_in(self, object_: Any, kind: Any, failed: Any) -> None:
         """Look at the arrays in a tuple; the block `failed` is next if there is one that cannot be taken."""

@@ -1,8 +1,10 @@
 """The names that other folders import, and the modules that define them; each is imported when it is first used."""
 
 from .by_address import (
+    add_entry_by_fields as add_entry_by_fields,
     entry_by_address as entry_by_address,
     is_by_address as is_by_address,
+    taken_by_address as taken_by_address,
     type_by_address as type_by_address,
 )
 from .call_slot import DirectCalls as DirectCalls, Sights as Sights, make_direct as make_direct, sights as sights

@@ -186,9 +186,11 @@ class _Library(_library):  # type: ignore[misc]
 
     is_linked_only = False
     is_emitted = False  # whether a function in it is the one by which an emitted module is entered
+    add_entry: Callable[[Any], None] | None = None  # adds the entry for compiled code to its module, if it has none
     _is_bare = False  # whether it has neither been optimised nor compiled
     _environments: tuple[Any, ...] = ()  # those that its machine code refers to
     _linked: tuple[Any, ...] = ()
+    _shared_module: Any
     _linking_libraries: Any
     _final_module: Any
     _codegen: Any
@@ -230,6 +232,12 @@ class _Library(_library):  # type: ignore[misc]
             self._set_environments()
         return super().get_pointer_to_function(name)
 
+    def _get_module_for_linking(self) -> Any:
+        if self._shared_module is None and self.add_entry is not None:
+            module = super()._get_module_for_linking()  # a copy, as a function in it is external
+            self.add_entry(module)
+        return super()._get_module_for_linking()
+
     def _optimize_functions(self, ll_module: Any) -> None:
         if self.is_linked_only or (self.is_emitted and ll_module.name in _WRAPPERS):
             # They are optimised with what they are linked with.
@@ -246,7 +254,7 @@ class _Library(_library):  # type: ignore[misc]
                 super()._optimize_final_module()
                 return
             self._final_module = with_variants(self._final_module)
-            with _llvm_option(*_CHECKS_BEFORE_INNER_LOOPS):
+            with _llvm_option(*_CHECKS_BEFORE_INNER_LOOPS), _as_one_of_many(self._final_module):
                 super()._optimize_final_module()
             self._final_module = with_vector_functions(self._final_module)
 
@@ -281,6 +289,21 @@ def _llvm_option(name: str, value: str, default: str) -> Iterator[None]:
         yield
     finally:
         llvm.set_option("", f"{name}={default}")
+
+
+@contextmanager
+def _as_one_of_many(module: Any) -> Iterator[None]:
+    """Let LLVM take the functions of a module for ones that other modules may have as well, as Numba's linking does.
+
+    What their parameters may be is known to none of its passes then. Otherwise one visits a call once for each of its
+    arguments, and looks at all of them each time: for 160 arrays, those are 1,120 words.
+    """
+    own = [each for each in module.functions if not each.is_declaration and each.linkage == llvm.Linkage.external]
+    for each in own:
+        each.linkage = llvm.Linkage.weak_odr
+    yield
+    for each in own:
+        each.linkage = llvm.Linkage.external
 
 
 def _keep_values_in_registers(module: Any, codegen: Any) -> None:

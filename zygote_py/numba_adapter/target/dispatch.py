@@ -6,6 +6,7 @@ options_of(dispatcher)                          # {"fastmath": True}
 
 from __future__ import annotations
 
+import functools
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
@@ -186,9 +187,10 @@ def register_as_dispatcher(cls: type, getter: Callable[[Any], Any]) -> None:
             return kind
         dispatcher = getter(value)
         _made_for[dispatcher] = weakref.ref(value)
+        _let_be_values()
         return types.Dispatcher(dispatcher)
 
-    _made_classes.append(cls)
+    _made_classes[cls] = getter
 
 
 def call_in_kernels(cls: type, getter: Callable[[Any], Any]) -> None:
@@ -197,7 +199,7 @@ def call_in_kernels(cls: type, getter: Callable[[Any], Any]) -> None:
 
 
 _in_kernels: dict[type, Callable[[Any], Any]] = {}
-_made_classes: list[type] = []
+_made_classes: dict[type, Callable[[Any], Any]] = {}
 _made_for: weakref.WeakKeyDictionary[Any, Callable[[], Any]] = weakref.WeakKeyDictionary()
 
 
@@ -210,6 +212,21 @@ def made_for(dispatcher: object) -> Any:
     """The object whose dispatcher in compiled code this is; None for any other."""
     found = _made_for.get(dispatcher) if isinstance(dispatcher, Dispatcher) else None
     return None if found is None else found()
+
+
+@functools.cache
+def _let_be_values() -> None:
+    """Let Numba take such objects for parameters that are functions of given types, as it takes dispatchers."""
+    from numba.experimental import function_type  # which compiled code asks for addresses
+
+    module: Any = function_type
+    for name in ("_get_wrapper_address", "_get_jit_address"):
+        setattr(module, name, functools.partial(_address_of, getattr(module, name)))
+
+
+def _address_of(find: Callable[[Any, Any], int], function: Any, signature: Any) -> int:
+    getter = next((getter for cls, getter in _made_classes.items() if isinstance(function, cls)), None)
+    return find(function if getter is None else getter(function), signature)
 
 
 def refresh() -> None:

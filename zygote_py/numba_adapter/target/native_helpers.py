@@ -39,27 +39,51 @@ def _span_of(context: Any, x: Any) -> Any:
 @intrinsic
 def _overlap(context: Any, spans: Any, count: Any) -> Any:
     def lowered(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        """Compare each of the first spans with those after it, in two loops over a copy on the stack."""
         given, number = args
         word, total = context.get_value_type(types.int64), len(spans)
-        starts, ends = (cgutils.alloca_once(builder, word, size=word(total)) for _ in range(2))
+        together = cgutils.alloca_once(builder, word, size=word(2 * total))
         for place in range(total):
-            start, end = cgutils.unpack_tuple(builder, builder.extract_value(given, place), 2)
-            builder.store(start, builder.gep(starts, [word(place)]))
-            builder.store(end, builder.gep(ends, [word(place)]))
-        found = cgutils.alloca_once_value(builder, cgutils.false_bit)
-        with cgutils.for_range(builder, number, intp=word) as first:
-            start, end = (builder.load(builder.gep(each, [first.index])) for each in (starts, ends))
-            following = builder.add(first.index, word(1))
-            with cgutils.for_range(builder, word(total), start=following, intp=word) as second:
-                other, other_end = (builder.load(builder.gep(each, [second.index])) for each in (starts, ends))
-                before = builder.icmp_signed("<", start, other_end)
-                both = builder.and_(before, builder.icmp_signed("<", other, end))
-                builder.store(builder.or_(builder.load(found), both), found)
-        return builder.load(found)
+            bounds = cgutils.unpack_tuple(builder, builder.extract_value(given, place), 2)
+            for part, bound in enumerate(bounds):
+                builder.store(bound, builder.gep(together, [word(2 * place + part)]))
+        return builder.call(_compared(builder.module, word), [together, word(total), number])
 
     is_known = isinstance(spans, types.UniTuple) and spans.dtype == _SPAN
     return (signature(types.boolean, spans, types.int64), lowered) if is_known else None
+
+
+def _compared(module: Any, word: Any) -> Any:
+    """Return the function that compares each of the first spans with those after it.
+
+    It is one for any number of them, and ends with the first that it finds: LLVM would write out loops over ten spans,
+    and take several at a time of many, which takes longer to compile than most functions.
+    """
+    made = module.globals.get(_COMPARED)
+    if made is not None:
+        return made
+    bit = llvm.IntType(1)
+    made = llvm.Function(module, llvm.FunctionType(bit, [word.as_pointer(), word, word]), _COMPARED)
+    made.linkage = "linkonce_odr"  # so that it is not made for its only caller
+    made.attributes.add("noinline")
+    spans, total, number = made.args
+    builder = llvm.IRBuilder(made.append_basic_block("entry"))
+
+    def bounds(place: Any) -> list[Any]:
+        first = builder.gep(spans, [builder.shl(place, word(1))])
+        return [builder.load(builder.gep(first, [word(part)])) for part in range(2)]
+
+    with cgutils.for_range(builder, number, intp=word) as first:
+        start, end = bounds(first.index)
+        with cgutils.for_range(builder, total, start=builder.add(first.index, word(1)), intp=word) as second:
+            other, other_end = bounds(second.index)
+            before = builder.icmp_signed("<", start, other_end)
+            with builder.if_then(builder.and_(before, builder.icmp_signed("<", other, end)), likely=False):
+                builder.ret(bit(1))
+    builder.ret(bit(0))
+    return made
+
+
+_COMPARED = "zygote_py.overlap"
 
 
 @intrinsic

@@ -37,7 +37,13 @@ from zygote_py.numba_adapter.linking import (
     link_only,
 )
 from zygote_py.numba_adapter.target import records as _records  # noqa: F401 (teaches Numba `ops.array_of_record`)
-from zygote_py.numba_adapter.target.dispatch import bounds_are_checked, is_dispatcher, is_plain, jit_is_disabled
+from zygote_py.numba_adapter.target.dispatch import (
+    COMPILER_LOCK,
+    bounds_are_checked,
+    is_dispatcher,
+    is_plain,
+    jit_is_disabled,
+)
 from zygote_py.numba_adapter.target.stored import Code, Stored
 
 if TYPE_CHECKING:
@@ -177,10 +183,23 @@ def make_dispatcher(
     if is_dispatcher(dispatcher):
         link_callees(dispatcher)
         dispatcher._compiler.pipeline_class = EmittedPipeline
+        vars(dispatcher)["get_compile_result"] = functools.partial(_compiled_as_value, dispatcher, {})
         time_compilation(dispatcher, stub.__name__)
     if code_of is not None and isinstance(dispatcher, Dispatcher):
         vars(dispatcher)["_cache"] = Stored(code_of)
     return dispatcher
+
+
+def _compiled_as_value(dispatcher: Any, made: dict[tuple[Type, ...], tuple[Any, Any]], signature: Any) -> Any:
+    """Return what is compiled for a signature, as Numba asks for it where a dispatcher becomes a value."""
+    from zygote_py.numba_adapter.emitted.entries import with_entry_for_c  # which loads more of Numba
+
+    result = type(dispatcher).get_compile_result(dispatcher, signature)
+    with COMPILER_LOCK:
+        known = made.get(tuple(signature.args))
+        if known is None or known[0] is not result:
+            known = made[tuple(signature.args)] = (result, with_entry_for_c(result))
+    return known[1]
 
 
 def refuse_functions(dispatcher: Any) -> None:

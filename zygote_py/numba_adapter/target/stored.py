@@ -62,7 +62,9 @@ class Code(Protocol):
 
 _NUMBER = re.compile(r"B\d+v(\d+)")
 # What is the same wherever it has the same name. What is LLVM's own is not in machine code.
-_BY_TYPE = re.compile(r"llvm\.|NRT_(incref|decref)$|\.dtor\.|_numba_(list|dict)_dtor$|_Dtor\.numba\.KeptType")
+_BY_TYPE = re.compile(
+    r"llvm\.|NRT_(incref|decref)$|\.dtor\.|_numba_(list|dict)_dtor$|zygote_py\.overlap$|_Dtor\.numba\.KeptType"
+)
 
 
 def _symbols(library: Any) -> Iterator[Any]:

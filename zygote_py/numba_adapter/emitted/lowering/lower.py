@@ -77,6 +77,17 @@ class EmittedLower(_Lower):  # type: ignore[misc]
     def setup_function(self, fndesc: Any) -> None:
         """Begin the LLVM function."""
         super().setup_function(fndesc)
+        self._let_errors_pass()
+
+    def begin_function(self, function: Any) -> None:
+        """Begin an LLVM function that has been declared."""
+        self.function = function
+        self.entry_block = function.append_basic_block("entry")
+        self.builder = llvm.IRBuilder(self.entry_block)
+        self.call_helper = self.call_conv.init_call_helper(self.builder)
+        self._let_errors_pass()
+
+    def _let_errors_pass(self) -> None:
         if not (self.func_ir.func_id.is_generator or _has_handlers(self.blocks)):
             let_errors_pass(self.function)
 
