@@ -385,6 +385,67 @@ def test_sums_and_products_of_complex_numbers(kind):
             assert math.copysign(1.0, found.real) == math.copysign(1.0, expected.real) or found.real != 0.0
 
 
+def put_back(a):
+    saved = a.copy()
+    for i in range(len(a)):
+        a[i] = -1.0
+    a[:] = saved
+    saved[0] *= 2.0
+    total = a.sum()
+    a[:] = saved
+    return total
+
+
+def put_into_another(a, b):
+    saved = a.copy()
+    b[:] = saved
+
+
+def put_into_the_last(a, b):
+    saved = a.copy()
+    if len(a) > 2:
+        a = b
+    a[:] = saved
+
+
+MATRIX = np.arange(24.0).reshape(4, 6)
+
+
+STORED = [
+    np.arange(5.0),
+    np.arange(9.0)[::-2],
+    MATRIX.copy(),
+    np.asfortranarray(MATRIX),
+    MATRIX[::2, ::-3].copy().T,
+    np.empty((0, 3)),
+    np.arange(6, dtype=np.float32).reshape(1, 2, 3),
+    np.arange(24.0).reshape(2, 3, 4)[:, ::2],
+]
+
+
+@pytest.mark.parametrize("a", STORED, ids=lambda array: f"{array.dtype}{array.shape}")
+def test_stores_of_copies(a):
+    compiled = numba.njit(put_back, pipeline_class=EmittedPipeline)
+    wide = np.stack([a, a], axis=-1)[..., 0] if a.ndim > 1 else a.copy()  # with gaps between the elements
+    for given in (a.copy(), wide):
+        if not given.size:
+            compiled(given)
+            continue
+        expected = given.copy()
+        assert compiled(given) == pytest.approx(put_back(expected))
+        np.testing.assert_array_equal(given, expected)
+
+
+@pytest.mark.parametrize("function", [put_into_another, put_into_the_last])
+def test_a_store_of_a_copy_of_another_array(function):
+    compiled = numba.njit(function, pipeline_class=EmittedPipeline)
+    a, b = np.arange(3.0), np.zeros((2, 3)) if function is put_into_another else np.zeros(3)
+    compiled(a, b)
+    np.testing.assert_array_equal(b, np.broadcast_to(a, b.shape))
+    with pytest.raises(ValueError, match="cannot assign slice"):
+        compiled(a, np.zeros(4))
+
+
 @numba.njit(fastmath=True)
 def at_most_one(x):
     total = 0.0

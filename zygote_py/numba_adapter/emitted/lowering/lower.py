@@ -39,11 +39,23 @@ from zygote_py.numba_adapter.emitted.lowering.lane_arithmetic import (
     operate,
     store_lanes,
 )
-from zygote_py.numba_adapter.emitted.lowering.native_calls import copy_of, native_call, of_complex_numbers
+from zygote_py.numba_adapter.emitted.lowering.native_calls import (
+    copy_of,
+    is_stored_here,
+    native_call,
+    of_complex_numbers,
+    store_copy,
+)
 from zygote_py.numba_adapter.emitted.lowering.plain_calls import let_errors_pass, return_tuple
 from zygote_py.numba_adapter.emitted.lowering.ranges import RangeLoops
 from zygote_py.numba_adapter.emitted.lowering.record_lists import is_of_numbers, is_of_records
-from zygote_py.numba_adapter.emitted.lowering.registers import index_of, kept_in_registers, returned_only, uncounted
+from zygote_py.numba_adapter.emitted.lowering.registers import (
+    copies_of_arrays,
+    index_of,
+    kept_in_registers,
+    returned_only,
+    uncounted,
+)
 from zygote_py.numba_adapter.emitted.lowering.repeated_axes import RepeatedAxes
 from zygote_py.numba_adapter.emitted.lowering.selection import select
 from zygote_py.numba_adapter.emitted.lowering.stack_arrays import kept_on_stack
@@ -69,6 +81,7 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         self._is_counting = True
         self._never_negative: Collection[str] = (self.metadata or {}).pop(NEVER_NEGATIVE, ())
         self._on_stack: set[int] = set()  # the calls that make small arrays on the stack
+        self._copies: dict[str, str] = {}  # variables that hold copies of arrays, and those that hold the arrays
         super().init()
         self._implementations: dict[Any, Any] = {}
         self._fields: dict[str, Fields] = {}
@@ -103,6 +116,7 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         self._uncounted = uncounted(self.blocks, kept, self.typeof)
         if self._is_plain(self.fndesc.restype):
             self._returned = returned_only(self.blocks, kept, self.fndesc.restype, self.typeof)
+        self._copies = copies_of_arrays(self.blocks, kept)
         self._on_stack = kept_on_stack(self.func_ir.func_id.func, self.blocks, self.typeof, self.fndesc.calltypes)
 
     def _counts_references(self, kind: Any) -> bool:
@@ -166,6 +180,11 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         """Lower a statement."""
         if (addresses := addresses_of(self.function)) is not None:
             addresses.begin_statement()
+        if self._is_store_of_copy(inst):
+            names = inst.target.name, inst.value.name
+            kinds, values = tuple(map(self.typeof, names)), tuple(map(self.loadvar, names))
+            store_copy(self.context, self.builder, kinds, values)
+            return
         is_result = self._is_plain_result(inst)
         is_element = isinstance(inst, ir.StaticSetItem) and (
             self._is_element(inst.target, inst.index_var)
@@ -182,6 +201,14 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         else:
             # Numba looks for a function for this index first, and finds none for arrays.
             self.lower_setitem(inst.target, inst.index_var, inst.value, self.fndesc.calltypes[inst])
+
+    def _is_store_of_copy(self, inst: Any) -> bool:
+        """Return whether a statement is `array[:] = copy`, of a copy of that array."""
+        if not isinstance(inst, ir.StaticSetItem) or inst.index != slice(None):
+            return False
+        target, value = inst.target.name, inst.value.name
+        is_copy = self._copies.get(value) == target
+        return is_copy and is_stored_here(self.typeof(target), self.typeof(value))
 
     def _is_plain_result(self, inst: Any) -> bool:
         """Return whether a statement returns a tuple in the form in which it is."""

@@ -1,5 +1,5 @@
-"""Calls of a few functions that nearly every derivative makes, lowered here: `np.zeros`, `np.empty_like`, `max`; and
-sums and products of complex numbers.
+"""Calls of a few functions that nearly every derivative makes, lowered here: `np.zeros`, `np.empty_like`, `max`; stores
+of copies of arrays; and sums and products of complex numbers.
 
 Numba writes these functions in Python, several for each, and compiles them first, for each type: half of the time that
 a small gradient takes. Here they are lowered at once, for numbers and truth values in arrays of which Numba knows all
@@ -23,7 +23,7 @@ from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.numba_adapter.base import internals
 from zygote_py.numba_adapter.base.internals import ConfigStack, cgutils, npydecl, signature
 from zygote_py.numba_adapter.emitted.lowering.addresses import addresses_of, reserve
-from zygote_py.numba_adapter.emitted.lowering.elements import SCALARS, array_of, size_and_alignment
+from zygote_py.numba_adapter.emitted.lowering.elements import SCALARS, array_of, fields_of, size_and_alignment
 from zygote_py.numba_adapter.emitted.lowering.lane_arithmetic import lanes_of_result, operate
 
 _BYTES_OF_ARRAY = 512  # the most on the stack
@@ -128,6 +128,32 @@ def copy_of(array: Any) -> NativeCall | None:
 
     made = array.copy(layout="F" if array.layout == "F" else "C", readonly=False)
     return NativeCall(signature(made, array), lower)
+
+
+def store_copy(context: Any, builder: Any, kinds: tuple[Any, Any], values: tuple[Any, Any]) -> None:
+    """Store in an array the elements of a copy of it, `a[:] = b`. Numba would compare their shapes and look for memory
+    that they share, by functions that take longer to compile than most derivatives.
+    """
+
+    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        array, copy = (fields_of(context, builder, kind, value) for kind, value in zip(sig.args, args, strict=True))
+        with cgutils.loop_nest(builder, array.shape, context.get_value_type(types.intp)) as indices:
+            place, source = (
+                cgutils.get_item_pointer2(context, builder, each.data, each.shape, each.strides, kind.layout, indices)
+                for kind, each in zip(sig.args, (array, copy), strict=True)
+            )
+            item = internals.load_item(context, builder, sig.args[1], source)
+            internals.store_item(context, builder, sig.args[0], item, place)
+        return context.get_dummy_value()
+
+    name = f"store {kinds[0]} {kinds[1]}"
+    called_apart(context, builder, name, lower, signature(types.none, *kinds), values)
+
+
+def is_stored_here(array: Any, copy: Any) -> bool:
+    """Return whether `store_copy` knows arrays of such types."""
+    are_arrays = type(array) is type(copy) is types.Array and array.ndim == copy.ndim > 0
+    return are_arrays and array.dtype == copy.dtype and type(array.dtype) in SCALARS
 
 
 def of_complex_numbers(builder: Any, op: Any, kinds: tuple[Any, ...], values: Sequence[Any]) -> Any:

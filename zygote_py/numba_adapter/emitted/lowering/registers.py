@@ -158,6 +158,31 @@ def _owner(kind: Any, value: Any, typeof: Callable[[str], Any]) -> Any:
     return value.value.name if is_view else None
 
 
+def copies_of_arrays(blocks: Mapping[int, Any], kept: set[str]) -> dict[str, str]:
+    """Return the variables that hold copies, `b = a.copy()`, each with the variable of the array.
+
+    Both are variables that are values, and so hold the same arrays wherever they are used.
+    """
+    assigned = {
+        statement.target.name: statement.value
+        for block in blocks.values()
+        for statement in block.find_insts(ir.Assign)
+        if statement.target.name in kept
+    }
+
+    def value_of(name: str) -> Any:
+        value = assigned.get(name)
+        return value_of(value.name) if isinstance(value, ir.Var) else value
+
+    found = {}
+    for name in assigned:
+        call = value_of(name)
+        method = value_of(call.func.name) if getattr(call, "op", None) == "call" and not call.args else None
+        if getattr(method, "op", None) == "getattr" and method.attr == "copy" and method.value.name in kept:
+            found[name] = method.value.name
+    return found
+
+
 def index_of(value: Any) -> Any:
     """Return the variable of the index in `a[index]`; None for other expressions."""
     match getattr(value, "op", None):
