@@ -416,3 +416,26 @@ def test_mixed_types():
 
     refused(keys, 2.0, says="Numba", hint="")
     refused(values, 2.0, says="mixed types", hint="NamedTuple")
+
+
+@pytest.mark.parametrize("other", [np.ones(3, np.float32), np.ones((3, 2))], ids=["float32", "matrix"])
+def test_arrays_of_another_type(other):
+    def in_a_dict(x):
+        d = Dict.empty(types.int64, types.float64[:])
+        d[1] = x
+        return np.sum(d[1])
+
+    def in_a_list(x):
+        s = List.empty_list(types.float64[:])
+        s.append(x)
+        return np.sum(s[0])
+
+    def in_the_place_of_another(x):
+        s = List.empty_list(types.float64[:])
+        s.append(np.zeros(2))
+        s[0] = x
+        return np.sum(s[0])
+
+    for function in (in_a_dict, in_a_list, in_the_place_of_another):
+        np.testing.assert_array_equal(gradient(function)(np.ones(3)), np.ones(3))
+        refused(function, other, says="cannot be stored among those of type", hint="convert it")

@@ -28,6 +28,7 @@ from typing import Any
 from numba import types
 
 from zygote_py.base import statements as st
+from zygote_py.frontend.expressions.lists import refuse_other_arrays
 from zygote_py.frontend.values import (
     INT,
     ZERO,
@@ -132,6 +133,7 @@ def store_item(at: Emitter, target: LoweredValue, key: LoweredValue, value: Lowe
     own: Any = plain(target.type)
     parts, where = _parts(target), _key(at, target, key)
     stored = at.cast_bundle(value, own.value_type)
+    refuse_other_arrays(at, stored)
     for given, wanted in ((key, own.key_type), (value, own.value_type)):
         _check(at, at.cast_bundle(given, wanted), wanted)
     slot = at.emit(builtins.len, (parts.values[0],), INT, "slot")

@@ -87,6 +87,7 @@ def store(at: Emitter, statement: st.Store) -> None:
         raise at.refuse("only a list can be assigned to a slice of a list", "make one: `s[a:b] = list(x)`", "=")
     number = _number(at, at.read(statement.index))
     stored = at.cast_bundle(at.read(statement.value), element(target))
+    refuse_other_arrays(at, stored)
     for part, leaf in zip(target.leaves, stored.leaves, strict=True):
         at.emit(ops.setitem, (part, leaf, number), types.none)
 
@@ -125,8 +126,20 @@ def element(value: LoweredValue) -> Type:
 
 def _push(at: Emitter, target: LoweredValue, item: LoweredValue) -> None:
     taken = at.cast_bundle(item, element(target))
+    refuse_other_arrays(at, taken)
     for part, leaf in zip(target.leaves, taken.leaves, strict=True):
         at.emit(ops.push, (part, leaf), types.none)
+
+
+def refuse_other_arrays(at: Emitter, stored: LoweredValue) -> None:
+    """Refuse arrays of another dtype, or with more or fewer axes, than those that a list or a dict holds."""
+    for leaf, kind in zip(stored.leaves, leaves_of(stored.type), strict=True):
+        if isinstance(leaf.type, types.Array) and isinstance(kind, types.Array):
+            if (leaf.type.dtype, leaf.type.ndim) != (kind.dtype, kind.ndim):
+                raise at.refuse(
+                    f"an array of type `{leaf.type}` cannot be stored among those of type `{kind}`",
+                    "convert it before, as Numba does not do so",
+                )
 
 
 def _number(at: Emitter, index: LoweredValue) -> Operand:
