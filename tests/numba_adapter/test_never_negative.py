@@ -67,7 +67,19 @@ def clipped(n, a):
     return a[half] + a[high]
 
 
+def flattened(a, n):
+    rows, s = len(a) // 3, 0.0
+    for i in range(rows):
+        for j in range(3):
+            place = i * 3 + j
+            turned = (2 - j) * rows + i
+            given = n * i
+            s = 0.5 * s + a[place] * a[turned] + a[given]
+    return s
+
+
 KNOWN = [
+    (flattened, (np.arange(6.0), 2), {"rows", "i", "j", "place"}, {"n", "turned", "given"}),
     (triangle, (np.arange(4.0), np.arange(20.0)), {"n", "at", "j", "k"}, set()),
     (of_records, (4, np.arange(20.0)), {"at", "back", "k", "place", "i"}, {"n"}),
     (clipped, (3, np.arange(4.0)), {"low", "both", "half"}, {"high", "n"}),
@@ -154,6 +166,14 @@ def of_a_hash(a):
     return s
 
 
+def of_a_hash_of_lengths(a):
+    h = len(a) * 65521
+    h = h * 65521 + 3
+    h = h * 65521 + 3
+    h = h * 65521 + 3  # overflows
+    return a[h // 2305843009213693952] + a[h % 4]
+
+
 def of_doubling(a):
     s, h = 0.0, 3
     for _ in range(200):
@@ -192,6 +212,7 @@ NEGATIVE = [
     in_a_record_through_a_view,
     chosen,
     of_a_hash,
+    of_a_hash_of_lengths,
     of_doubling,
     of_a_tuple,
     given,

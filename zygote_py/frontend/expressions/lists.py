@@ -134,10 +134,12 @@ def _push(at: Emitter, target: LoweredValue, item: LoweredValue) -> None:
 def refuse_other_arrays(at: Emitter, stored: LoweredValue) -> None:
     """Refuse arrays of another dtype, or with more or fewer axes, than those that a list or a dict holds."""
     for leaf, kind in zip(stored.leaves, leaves_of(stored.type), strict=True):
-        are_arrays = isinstance(leaf.type, types.Array) and isinstance(kind, types.Array)
-        if are_arrays and (leaf.type.dtype, leaf.type.ndim) != (kind.dtype, kind.ndim):
+        given = leaf.type
+        if not (isinstance(given, types.Array) and isinstance(kind, types.Array)):
+            continue
+        if (given.dtype, given.ndim) != (kind.dtype, kind.ndim):
             raise at.refuse(
-                f"an array of type `{leaf.type}` cannot be stored among those of type `{kind}`",
+                f"an array of type `{given}` cannot be stored among those of type `{kind}`",
                 "convert it before, as Numba does not do so",
             )
 

@@ -47,6 +47,7 @@ from .messages import (
     refuse_with as refuse_with,
     translate_error as translate_error,
 )
+from .own_memory import memory_of_arrays as memory_of_arrays
 from .pass_times import time_compilation as time_compilation, timed as timed
 from .type_facts import (
     as_pointer as as_pointer,

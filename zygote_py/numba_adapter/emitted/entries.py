@@ -161,7 +161,7 @@ class _Entry(PyCallWrapper):
         convention, packed = context.call_conv, []
         for object_, kind in zip(objects, kinds, strict=True):
             if isinstance(kind, types.Omitted):
-                continue  # which is no word
+                continue  # which takes none
             if arrays.can_take(kind):
                 packed.append(arrays.taken(builder.load(object_), kind, others.nextblk))
                 continue

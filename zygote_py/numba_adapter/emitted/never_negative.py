@@ -10,9 +10,10 @@ counters of most loops that they are not, but not of sums, nor of what counts be
 
 An integer is *steady* if it is a constant, a length, an item of such a range, or a sum, quotient or the like of steady
 ones. It *counts* if what it is assigned is steady, or counts, or is what counts plus constants; so is an element of an
-array that the function makes, and writes only such numbers to. A sum of both is never negative either, but may not be
-what such a variable becomes: added to itself again and again it would overflow, which a count cannot do in any time.
-Arguments are not known; products and shifts are left out, as hashes overflow on purpose.
+array that the function makes, and writes only such numbers to. A sum or product of both is never negative either, but
+may not be what such a variable becomes: added to itself again and again it would overflow, which a count cannot do in
+any time. A product that overflows is no place in an array. Nor is anything computed from products known but sums and
+products, as hashes overflow on purpose: not their quotients, nor what they shift. Arguments are not known.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from zygote_py.numba_adapter.base.ir_walks import used_by
 from zygote_py.numba_adapter.emitted.lowering.lower import NEVER_NEGATIVE
 from zygote_py.numba_adapter.emitted.lowering.selection import mostly, select
 
+_OF_PLACES = (operator.add, operator.iadd, operator.mul, operator.imul)
 _LARGEST = 2**16  # constant: counts that grow by less do not overflow in days
 
 
@@ -70,7 +72,7 @@ class _Integers:
         counting = set(words)
         while lost := {name for name in counting if not self._all(name, counting, self._counts)}:
             counting -= lost
-        return _grown(self._steady | counting, words, lambda name, known: self._all(name, known, self._is_sum))
+        return _grown(self._steady | counting, words, lambda name, known: self._all(name, known, self._is_place))
 
     def _all(self, name: str, known: set[str], holds: Callable[[Any, set[str]], bool]) -> bool:
         return all(holds(value, known) for value in self._assigned[name])
@@ -182,11 +184,11 @@ class _Integers:
                 return known.issuperset(self._written.get(value.value.name, ("",)))
         return False
 
-    def _is_sum(self, value: Any, known: set[str]) -> bool:
+    def _is_place(self, value: Any, known: set[str]) -> bool:
         if isinstance(value, ir.Var):
             return value.name in known
-        is_sum = getattr(value, "op", "") in ("binop", "inplace_binop") and value.fn in (operator.add, operator.iadd)
-        return is_sum and value.lhs.name in known and value.rhs.name in known
+        is_known = getattr(value, "op", "") in ("binop", "inplace_binop") and value.fn in _OF_PLACES
+        return is_known and value.lhs.name in known and value.rhs.name in known
 
     # -------------------------------------------------------------------------------------------------------- records
 

@@ -7,7 +7,9 @@ asked for, and the address is computed in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+import operator
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import llvmlite.ir as llvm
@@ -45,6 +47,69 @@ def has_one_form(context: Any, kind: Any) -> bool:
     model = context.data_model_manager[kind]
     is_known = type(kind) is types.Array or isinstance(kind, types.Integer | types.Float | types.NoneType)
     return is_known and model.get_value_type() == model.get_data_type() == model.get_return_type()
+
+
+_FEWEST, _MOST = 2, 64  # kinds of memory that are told apart; each access names all others
+
+
+_Metadata: Any = llvm.MDValue
+
+
+class _Node(_Metadata):  # type: ignore[misc]
+    """Metadata that is equal to no other, though it may hold the same, or itself."""
+
+    def __init__(self, module: Any, operands: Any = ()) -> None:
+        super().__init__(module, operands, name=str(len(module.metadata)))
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+class Apart:
+    """Tells LLVM of reads and writes of elements whether they can be of the same memory (`base/own_memory.py`).
+
+    LLVM knows it of few arrays, and checks before a loop that becomes vectors whether the others overlap, if they are
+    few enough.
+    """
+
+    def __init__(self, module: Any, memory: Mapping[str, int]) -> None:
+        self._module = module
+        self._every = functools.reduce(operator.or_, memory.values(), 0)
+        self._memory = memory if _FEWEST <= self._every.bit_count() <= _MOST else {}
+        self._scopes: dict[int, _Node] = {}
+        self._lists: dict[int, _Node] = {}
+        self._domain: _Node | None = None
+
+    def note(self, name: str, instructions: Iterable[Any]) -> None:
+        """Note the memory that a variable's array may be in, with the loads and stores among these instructions."""
+        bits = self._memory.get(name)
+        if bits is None:
+            return
+        for each in instructions:
+            if isinstance(each, llvm.LoadInstr | llvm.StoreInstr):
+                each.set_metadata("alias.scope", self._list(bits))
+                if bits != self._every:
+                    each.set_metadata("noalias", self._list(self._every & ~bits))
+
+    def _list(self, bits: int) -> _Node:
+        if bits not in self._lists:
+            parts = [1 << number for number in range(bits.bit_length()) if bits >> number & 1]
+            self._lists[bits] = _Node(self._module, [self._scope(each) for each in parts])
+        return self._lists[bits]
+
+    def _scope(self, bit: int) -> _Node:
+        if self._domain is None:
+            self._domain = self._new()
+        if bit not in self._scopes:
+            self._scopes[bit] = self._new(self._domain)
+        return self._scopes[bit]
+
+    def _new(self, *operands: _Node) -> _Node:
+        made = _Node(self._module)
+        made.operands = (made, *operands)
+        return made
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import llvmlite.ir as llvm
 from numba import types
 
 from zygote_py.ir import Lanes, components_of
-from zygote_py.numba_adapter.base import internals
+from zygote_py.numba_adapter.base import internals, memory_of_arrays
 from zygote_py.numba_adapter.base.internals import Lower, eh, ir
 from zygote_py.numba_adapter.emitted.lowering import record_lists
 from zygote_py.numba_adapter.emitted.lowering.addresses import addresses_of
 from zygote_py.numba_adapter.emitted.lowering.elements import (
+    Apart,
     Fields,
     Parts,
     address,
@@ -81,6 +83,7 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         self._is_counting = True
         self._never_negative: Collection[str] = (self.metadata or {}).pop(NEVER_NEGATIVE, ())
         self._on_stack: set[int] = set()  # the calls that make small arrays on the stack
+        self._apart: Apart | None = None
         self._copies: dict[str, str] = {}  # variables that hold copies of arrays, and those that hold the arrays
         super().init()
         self._implementations: dict[Any, Any] = {}
@@ -116,6 +119,7 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         self._uncounted = uncounted(self.blocks, kept, self.typeof)
         if self._is_plain(self.fndesc.restype):
             self._returned = returned_only(self.blocks, kept, self.fndesc.restype, self.typeof)
+        self._apart = Apart(self.module, memory_of_arrays(self.blocks, self.typeof))
         self._copies = copies_of_arrays(self.blocks, kept)
         self._on_stack = kept_on_stack(self.func_ir.func_id.func, self.blocks, self.typeof, self.fndesc.calltypes)
 
@@ -290,7 +294,8 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         if not (is_element(array, signature.args[1]) and signature.args[0] == array):
             return super().lower_getitem(resty, expr, value, index, signature)
         place = self._address(value, array, index, signature.args[1])
-        found = internals.load_item(self.context, self.builder, array, place)
+        with self._noted(value.name):
+            found = internals.load_item(self.context, self.builder, array, place)
         return self.context.cast(self.builder, found, signature.return_type, resty)
 
     def lower_setitem(self, target_var: Any, index_var: Any, value_var: Any, signature: Any) -> Any:
@@ -308,8 +313,18 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         place = self._address(target_var, array, index_var, signature.args[1])
         value = self.context.cast(self.builder, self.loadvar(value_var.name), given, signature.args[2])
         value = self.context.cast(self.builder, value, signature.args[2], array.dtype)
-        internals.store_item(self.context, self.builder, array, value, place)
+        with self._noted(target_var.name):
+            internals.store_item(self.context, self.builder, array, value, place)
         return None
+
+    @contextmanager
+    def _noted(self, array: str) -> Iterator[None]:
+        """Note with the accesses written meanwhile which memory they are to."""
+        instructions = self.builder.block.instructions
+        count = len(instructions)
+        yield
+        if self._apart is not None:
+            self._apart.note(array, instructions[count:])
 
     def _address(self, array: Any, kind: Any, index: Any, index_type: Any) -> Any:
         name = array.name

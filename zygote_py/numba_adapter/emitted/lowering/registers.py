@@ -177,7 +177,7 @@ def copies_of_arrays(blocks: Mapping[int, Any], kept: set[str]) -> dict[str, str
     found = {}
     for name in assigned:
         call = value_of(name)
-        method = value_of(call.func.name) if getattr(call, "op", None) == "call" and not call.args else None
+        method: Any = value_of(call.func.name) if getattr(call, "op", None) == "call" and not call.args else None
         if getattr(method, "op", None) == "getattr" and method.attr == "copy" and method.value.name in kept:
             found[name] = method.value.name
     return found
