@@ -463,11 +463,11 @@ class Expressions:
             case types.Array():
                 if not type.aligned:
                     return self._unaligned(type)
-                if type.layout == "A":
-                    contiguous = self._new(ops.record, type.copy(layout="C"), [ast.Constant(0)] * type.ndim)
-                    every_other: list[ast.expr] = [ast.Slice(None, None, ast.Constant(2))] * type.ndim
-                    return ast.Subscript(contiguous, every_other[0] if type.ndim == 1 else ast.Tuple(every_other))
-                return self._new(ops.record, type, [ast.Constant(0)] * type.ndim)
+                if not type.mutable:
+                    return self._read_only(type)
+                kind = type.copy(layout="C") if type.layout == "A" else type
+                made = self._new(ops.record, kind, [ast.Constant(0)] * type.ndim)
+                return _every_other(made, type) if type.layout == "A" else made
             case types.List():
                 return ast.Subscript(ast.List([self.zero(type.dtype)]), ast.Slice(None, ast.Constant(0), None))
             case types.DictType():
@@ -479,12 +479,33 @@ class Expressions:
             case _:
                 raise InternalError(f"emit: there is no zero of type {type}")
 
+    def _read_only(self, type: types.Array) -> ast.expr:
+        """Return an array without elements that is not written to, as those are that a module holds, for Numba."""
+        held = ast.Name(self.module.value(_nothing(str(type.dtype), type.ndim), "nothing"))
+        if type.layout == "A":
+            return _every_other(held, type)
+        return ast.Attribute(held, "T") if type.layout == "F" and type.ndim > 1 else held
+
     def _unaligned(self, type: types.Array) -> ast.expr:
         """Return an array without elements that is a field of an array of records, which is not aligned for Numba."""
         packed = np.dtype([("field", type.dtype.name if type.dtype != types.boolean else "?")])
         empty = ast.Tuple([ast.Constant(0)] * type.ndim)
         made = self.call(np.zeros, empty, ast.Name(self.module.value(packed, "record_type")))
         return ast.Subscript(made, ast.Constant("field"))
+
+
+@functools.cache
+def _nothing(dtype: str, ndim: int) -> np.ndarray[Any, Any]:
+    """Return an array without elements, always the same one."""
+    made = np.empty((0,) * ndim, dtype)
+    made.flags.writeable = False
+    return made
+
+
+def _every_other(array: ast.expr, type: types.Array) -> ast.expr:
+    """Return a view of an array that is not contiguous, for Numba."""
+    steps: list[ast.expr] = [ast.Slice(None, None, ast.Constant(2))] * type.ndim
+    return ast.Subscript(array, steps[0] if type.ndim == 1 else ast.Tuple(steps))
 
 
 def name(identifier: str) -> ast.Name:

@@ -396,3 +396,57 @@ def test_what_is_returned_is_known_better_once_a_function_that_calls_itself_is_t
         value, found = value_and_gradient(f)(a)
         np.testing.assert_allclose(value, f(a), rtol=1e-14)
         np.testing.assert_allclose(found, central(f, a).gradients[0], rtol=1e-7, atol=1e-9)
+
+
+WEIGHTS = np.linspace(0.5, 2.0, 6)
+
+
+def walked(a, t, n):
+    if n < 0:
+        return t * a[0]
+    s = 0.0
+    for i in range(n):
+        s += a[i] * t * a[i + 1]
+    return s * a[n] + walked(a, s, n - 2)
+
+
+def walked_rows(a, t, n):
+    if n < 0:
+        return t * a[0, 0]
+    s = 0.0
+    for i in range(n):
+        s += a[i, 0] * t * a[i + 1, 1]
+    return s * a[n, 1] + walked_rows(a, s, n - 2)
+
+
+def by_constants(x):
+    return walked(WEIGHTS, x, 4)
+
+
+ROWS = np.linspace(0.5, 2.0, 12).reshape(6, 2)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize(
+    ("function", "array"),
+    [
+        (walked, WEIGHTS),
+        (walked, np.repeat(WEIGHTS, 2)[::2]),
+        (walked_rows, ROWS),
+        (walked_rows, np.asfortranarray(ROWS)),
+        (walked_rows, np.repeat(ROWS, 2, axis=0)[::2]),
+    ],
+)
+def test_arrays_that_are_not_written_to(function, array):
+    read_only = array.view()
+    read_only.flags.writeable = False
+    found = gradient(function, wrt="a")
+    np.testing.assert_array_equal(found(read_only, 1.5, 4), found(array, 1.5, 4))
+    scope: dict[str, object] = {}
+    exec(found.source(read_only, 1.5, 4), scope)
+    np.testing.assert_array_equal(scope[f"{function.__name__}_gradient"](read_only, 1.5, 4), found(array, 1.5, 4))
+
+
+@pytest.mark.compiled
+def test_an_array_that_is_a_constant():
+    assert gradient(by_constants)(1.5) == pytest.approx(by_constants(1.5) / 1.5)  # each term has one factor of x

@@ -152,6 +152,8 @@ def _definition(name: str, value: Any) -> tuple[tuple[str, ...], str]:
         return (f"from enum import {kind.__name__}",), f"{name} = {kind.__name__}({value.__name__!r}, {members})"
     if isinstance(value, np.dtype) and not value.hasobject:
         return ("import numpy as np",), f"{name} = np.{value!r}".replace("\n", " ")
+    if isinstance(value, np.ndarray) and not value.size:
+        return ("import numpy as np",), f"{name} = np.empty({value.shape}, {value.dtype.name!r})"
     module, called = getattr(value, "__module__", None), getattr(value, "__qualname__", "")
     if module not in (None, "__main__") and called.isidentifier():
         return (), f"from {module} import {called}" + ("" if called == name else f" as {name}")
