@@ -369,3 +369,41 @@ def test_one_run_may_draw():
     assert dx == dy
     assert dx != 0.0
     assert zero == 0.0
+
+
+def of_many(p, q, n):
+    s, y = 1.0, 0.5
+    for k in range(n):
+        y = np.sin(y * p[k % 17]) + q * p[(3 * k) % 17]
+        s += y * y * p[16 - k % 17]
+    return s
+
+
+def separately(a, b, c, d, e, f, g, h, i, j, k, m, n, o, p, q, r):
+    return of_many((a, b, c, d, e, f, g, h, i, j, k, m, n, o, p, q, r), 0.25, 20)
+
+
+NUMBERS = tuple(np.linspace(0.4, 1.2, 17).tolist())
+
+
+def by_differences(of):
+    """Return the Hessian of a function of a vector, by second differences."""
+    x, h = np.array(NUMBERS), 1e-4
+    unit = h * np.eye(len(x))
+    rows = [[of(x + u + v) - of(x + u - v) - of(x - u + v) + of(x - u - v) for v in unit] for u in unit]
+    return np.array(rows) / (4.0 * h * h)
+
+
+def test_a_hessian_by_many_numbers():
+    expected = by_differences(lambda x: separately(*x))
+    together = hessian(of_many, wrt="p")(NUMBERS, 0.25, 20)
+    np.testing.assert_allclose(together, expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(together, np.transpose(together))
+    apart = hessian(separately, wrt=None)(*NUMBERS)
+    np.testing.assert_allclose(apart, together, rtol=1e-12)
+    value, slope, again = value_gradient_hessian(of_many, wrt=("p", "q"))(NUMBERS, 0.25, 20)
+    assert value == pytest.approx(separately(*NUMBERS))
+    np.testing.assert_allclose(slope[0], gradient(of_many, wrt="p")(NUMBERS, 0.25, 20), rtol=1e-12)
+    rows, last = again
+    np.testing.assert_allclose([by_p for by_p, _ in rows], together, rtol=1e-12)
+    np.testing.assert_array_equal([by_q for _, by_q in rows], last[0])

@@ -7,8 +7,9 @@
         u_0[k_0] = 0.0; ...
 
 The leaves of all arguments are the columns, and the leaves of the result are the rows. Up to `MOST_NUMBERS` scalar
-columns share one call; each array has a loop. Of a Hessian with a known band, columns that have no row in common are
-computed together (Curtis, Powell and Reid, "On the Estimation of Sparse Jacobian Matrices", 1974):
+columns share one call; each array has a loop, and so have the scalar columns of a Hessian by many numbers. Of a
+Hessian with a known band, columns that have no row in common are computed together (Curtis, Powell and Reid, "On the
+Estimation of Sparse Jacobian Matrices", 1974):
 
     for k_0 in range(0, x.size, 3): e_0[k_0] = 1.0; ...         # three groups of columns: every third
     t_0, t_1, t_2 = pushforward(f)((x,), ((e_0,), (e_1,), (e_2,)))
@@ -31,6 +32,7 @@ from zygote_py.ir import Const, Operand, Type, ops
 
 _ZERO = Const(0, types.int64)
 _ONE = LoweredValue(types.Tuple(()), ())  # the tangent 1 of a number
+_MOST_CALLS = 2  # of functions of their own, each for a group of numbers
 
 
 class Side:
@@ -119,6 +121,35 @@ class Filling:
         for place, found in zip(group, changes, strict=True):
             for number in self._rows(place, rows):
                 self._put_cells(self.w.flat(found[number]), rows.part(number), self.columns.starts[place])
+
+    @property
+    def has_many_numbers(self) -> bool:
+        """Whether the columns are so many floats, and nothing else, that all calls should be of one function."""
+        kinds = {leaf.type for leaf in self.columns.leaves}
+        return kinds == {types.float64} and len(self.columns.leaves) > _MOST_CALLS * MOST_NUMBERS
+
+    def fill_numbers(self, rows: Side) -> None:
+        """Write the loop over the columns of floats.
+
+        Each round has a tangent for each of them, most of which are zero, so that the function is the same for all. One
+        for each group of columns would compute less, and take as long to compile as there are groups.
+        """
+        w, places = self.w, range(len(self.columns.leaves))
+        size = Const(len(places), types.int64)
+        directions = w.array(ops.zeros, types.float64, size, MOST_NUMBERS, hint="e")
+        one, zero, lanes = Const(1.0, types.float64), Const(0.0, types.float64), range(MOST_NUMBERS)
+        with w.loop("k_0", 0, size, MOST_NUMBERS) as k:
+            last = w.last(size)
+            # at the end, the last one in several lanes
+            ks = [k, *(named(w.least(w.plus(k, lane), last), f"k_{lane}") for lane in lanes[1:])]
+            for lane, index in enumerate(ks):
+                w.store(directions, one, index, lane)
+            tangents = [{place: value_of(w.element(directions, place, lane)) for place in places} for lane in lanes]
+            _, changes = self._push([self._direction(each) for each in tangents])
+            for number, start in enumerate(rows.starts):
+                self._put([each[number] for each in changes], start, _ZERO, ks)
+            for lane, index in enumerate(ks):
+                w.store(directions, zero, index, lane)
 
     def fill_array(self, place: int, rows: Side) -> None:
         """Write the loop over the elements of an array."""

@@ -70,11 +70,14 @@ class Hessian(Driver):
         filling.band = _bandwidth(call, asked)
         made = ops.record if filling.band is None else ops.zeros
         filling.matrix = w.array(made, columns.dtype, columns.count, columns.count, hint="a")
-        for group in filling.groups():
-            _, changes = filling.push_numbers(group)
-            filling.put_numbers(group, changes, columns)
-        for place in filling.arrays():
-            filling.fill_array(place, columns)
+        if filling.has_many_numbers:
+            filling.fill_numbers(columns)
+        else:
+            for group in filling.groups():
+                _, changes = filling.push_numbers(group)
+                filling.put_numbers(group, changes, columns)
+            for place in filling.arrays():
+                filling.fill_array(place, columns)
         rows = [
             in_form(asked, unwrap_single, _row(w, filling.matrix, columns, columns, place))
             for place in range(len(columns.leaves))
