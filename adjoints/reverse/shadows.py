@@ -62,7 +62,7 @@ def add_shadows(
     items = {item: (call, number) for call in calls.values() for number, item in call.items.items()}
     for block in function.blocks:
         for phi in [phi for phi in block.phis if phi in activity.shadowed]:
-            shadows[phi] = new = Phi(phi.type, _hint(phi), phi.loc)
+            shadows[phi] = new = Phi(writable(phi.type), _hint(phi), phi.loc)
             block.phis.append(new)
     for block in function.blocks:
         instrs: list[Instr] = []
@@ -126,11 +126,10 @@ def _shadow_of(instr: Instr, shadows: dict[Value, Value], shapes: Shapes) -> lis
     if not is_view(instr) and not (role is ops.Role.CHOOSE and has_shadow(instr.type)):
         return _zeros_of(instr, shapes)  # a new array, or an item of a tuple
     args = tuple(_mapped(arg, shadows) if has_shadow(arg.type) else arg for arg in instr.args)
+    type_ = writable(instr.type)
     if instr.op is np.broadcast_to:  # the array NumPy returns must not be written to
-        assert isinstance(instr.type, types.Array)
-        type_ = writable(instr.type)
         return [Instr(ops.spread, args, type_, _hint(instr), instr.loc)]
-    return [Instr(instr.op, args, instr.type, _hint(instr), instr.loc, instr.keywords)]
+    return [Instr(instr.op, args, type_, _hint(instr), instr.loc, instr.keywords)]
 
 
 def _zeros_of(array: Instr, shapes: Shapes) -> list[Instr]:

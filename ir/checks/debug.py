@@ -46,6 +46,7 @@ OPTIONAL = (
     "invariant-elements",  # that all rounds of a loop access, beside others of the array, in variables
     "lanes",  # several iterations at a time
     "late-shadows",  # of arrays handed from round to round, made by the reverse sweep
+    "memory-apart",  # LLVM is told which arrays a function has made
     "predicted-guards",  # branches in recurrences
     "recomputed-branches",  # cheap values of a branch are computed anew where a function has two halves
     "returned-copies",  # the array itself is returned

@@ -148,8 +148,9 @@ PROGRAMS = {
     "values-from-arrays": (stored, X),
 }
 OF_REVERSE_MODE = {"recomputed-branches", "shared-fields"}  # of a function of few numbers, for which that is not chosen
-# Tested where they are made: tests/numba_adapter/test_passes_of_emitted.py, test_vector_functions.py.
-IN_MACHINE_CODE = {"predicted-guards", "vector-functions"}
+# Tested where they are made, in tests/numba_adapter: test_own_memory.py, test_passes_of_emitted.py,
+# test_vector_functions.py.
+IN_MACHINE_CODE = {"memory-apart", "predicted-guards", "vector-functions"}
 
 
 def emitted(df, *args):

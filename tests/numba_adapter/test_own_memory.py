@@ -138,6 +138,14 @@ def given_twice(x, y):
     return y
 
 
+def product_into(x):
+    a, b = np.zeros_like(x), np.eye(len(x))
+    c = np.dot(b, x, out=a)
+    for i in range(1, len(a)):
+        c[i] = a[i - 1] * 1.5
+    return a
+
+
 def rows(x):
     m = np.zeros((4, len(x)))
     m[0] = x
@@ -149,7 +157,16 @@ def rows(x):
     return m.ravel()
 
 
-ONE = [exchanged, made_in_each_round, shifted_along, through_a_call, through_a_list, one_or_the_other, rows]
+ONE = [
+    exchanged,
+    made_in_each_round,
+    shifted_along,
+    through_a_call,
+    through_a_list,
+    one_or_the_other,
+    product_into,
+    rows,
+]
 
 
 @pytest.mark.optimised
@@ -169,3 +186,16 @@ def test_arguments_that_are_one_array():
     emitted(given_twice)(x, x)
     given_twice(y, y)
     np.testing.assert_array_equal(x, y)
+
+
+def test_it_can_be_left_out(monkeypatch):
+    x = np.arange(4.0)
+
+    def text():
+        compiled = emitted(exchanged)
+        compiled(x)
+        return compiled.inspect_llvm(compiled.signatures[0])
+
+    assert "!alias.scope" in text()
+    monkeypatch.setenv("ZYGOTE_PY_WITHOUT", "memory-apart")
+    assert "!alias.scope" not in text()

@@ -419,6 +419,25 @@ def walked_rows(a, t, n):
     return s * a[n, 1] + walked_rows(a, s, n - 2)
 
 
+def turned(a, x, n):
+    if n == 0:
+        return np.sum(x * a[0])
+    return turned(a.T, x * a[0], n - 1) + a[0, 0] * x[0] ** 2
+
+
+@pytest.mark.compiled
+def test_views_of_arrays_that_are_not_written_to():
+    a, x = np.arange(1.0, 5.0).reshape(2, 2), np.array([0.5, 2.0])
+    read_only = a.copy()
+    read_only.flags.writeable = False
+    found = gradient(turned, wrt=("a", "x"))(read_only, x, 2)
+    for number, expected in enumerate(gradient(turned, wrt=("a", "x"))(a, x, 2)):
+        np.testing.assert_array_equal(found[number], expected)
+    h = 1e-6
+    step = np.array([[0.0, h], [0.0, 0.0]])
+    assert found[0][0, 1] == pytest.approx((turned(a + step, x, 2) - turned(a - step, x, 2)) / (2 * h), rel=1e-7)
+
+
 def by_constants(x):
     return walked(WEIGHTS, x, 4)
 

@@ -71,7 +71,9 @@ def _makes_one(value: Any, methods: Mapping[str, Any], typeof: Callable[[str], A
             if isinstance(kind, types.BoundFunction):
                 return kind.typing_key == "array.copy" and value.func.name in methods
             key = getattr(kind, "typing_key", None)
-            return type(kind) is types.Function and (key in _NEW or (key is np.dot and len(value.args) == 2))
+            return type(kind) is types.Function and (
+                key in _NEW or (key is np.dot and not value.kws and len(value.args) == 2)
+            )
     return False
 
 

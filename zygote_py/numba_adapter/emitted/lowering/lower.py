@@ -15,7 +15,7 @@ from typing import Any
 import llvmlite.ir as llvm
 from numba import types
 
-from zygote_py.ir import Lanes, components_of
+from zygote_py.ir import Lanes, components_of, is_left_out
 from zygote_py.numba_adapter.base import internals, memory_of_arrays
 from zygote_py.numba_adapter.base.internals import Lower, eh, ir
 from zygote_py.numba_adapter.emitted.lowering import record_lists
@@ -119,7 +119,8 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         self._uncounted = uncounted(self.blocks, kept, self.typeof)
         if self._is_plain(self.fndesc.restype):
             self._returned = returned_only(self.blocks, kept, self.fndesc.restype, self.typeof)
-        self._apart = Apart(self.module, memory_of_arrays(self.blocks, self.typeof))
+        if not is_left_out("memory-apart"):
+            self._apart = Apart(self.module, memory_of_arrays(self.blocks, self.typeof))
         self._copies = copies_of_arrays(self.blocks, kept)
         self._on_stack = kept_on_stack(self.func_ir.func_id.func, self.blocks, self.typeof, self.fndesc.calltypes)
 
