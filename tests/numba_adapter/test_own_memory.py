@@ -146,6 +146,16 @@ def product_into(x):
     return a
 
 
+def views_of_all_kinds(x):
+    a = np.zeros((2, len(x)))
+    flat, turned, b = a.ravel(), a.transpose(), a.reshape(len(x), 2)
+    for i in range(len(x)):
+        flat[i] = x[i]
+        turned[i, 1] = flat[i - 1] + a[0, i]
+        b[i, 0] += turned[len(x) - 1 - i, 0]
+    return flat + b.ravel()
+
+
 def rows(x):
     m = np.zeros((4, len(x)))
     m[0] = x
@@ -178,6 +188,36 @@ def test_values(function, length):
         x = sign * np.linspace(0.5, 2.0, length)
         np.testing.assert_array_equal(compiled(x.copy()), numba.njit(function)(x.copy()))
         np.testing.assert_allclose(compiled(x.copy()), function(x.copy()), rtol=1e-13)
+
+
+@emitted
+def smoothed(a, n):
+    if n == 0:
+        return a.sum()
+    b = np.empty_like(a)
+    b[0] = a[0]
+    for i in range(1, len(a)):
+        b[i] = 0.5 * a[i] + 0.25 * b[i - 1]
+        a[i - 1] = b[i]
+    return smoothed(b, n - 1)
+
+
+def smoothed_in_a_loop(a, n):
+    for _ in range(n):
+        b = np.empty_like(a)
+        b[0] = a[0]
+        for i in range(1, len(a)):
+            b[i] = 0.5 * a[i] + 0.25 * b[i - 1]
+            a[i - 1] = b[i]
+        a = b
+    return a.sum()
+
+
+@pytest.mark.optimised
+@pytest.mark.parametrize("length", [4, 64])
+def test_an_array_that_is_handed_on(length):
+    x = np.linspace(0.5, 2.0, length)
+    assert smoothed(x.copy(), 5) == pytest.approx(smoothed_in_a_loop(x.copy(), 5), rel=1e-13)
 
 
 @pytest.mark.optimised

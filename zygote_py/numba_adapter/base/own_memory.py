@@ -10,6 +10,10 @@
 
 What a statement has made in another round is not told from what it makes in this one. Of an array from elsewhere, a
 list or a call, nothing is known: it may be any of these.
+
+What is memory of its own for one call may be an argument's for a call within it. So it may not be said of a loop that
+LLVM makes of a function that ends with a call of itself. It makes none: after such a call, the function drops its
+reference to the array that it has made.
 """
 
 from __future__ import annotations
@@ -93,9 +97,9 @@ def _sources(value: Any, methods: Mapping[str, Any], typeof: Callable[[str], Any
         case "phi":
             for each in value.incoming_values:
                 yield from _of_array(each, typeof) if isinstance(each, ir.Var) else ()
-        case "getitem" if _is_of_views(typeof(value.index.name)):
+        case "getitem" if _gives_a_view(typeof(value.index.name)):
             yield from _of_array(value.value, typeof)
-        case "static_getitem" if value.index_var is not None and _is_of_views(typeof(value.index_var.name)):
+        case "static_getitem" if value.index_var is not None and _gives_a_view(typeof(value.index_var.name)):
             yield from _of_array(value.value, typeof)
         case "getattr" if value.attr == "T":
             yield from _of_array(value.value, typeof)
@@ -109,7 +113,7 @@ def _of_array(variable: Any, typeof: Callable[[str], Any]) -> Iterator[str | int
     yield variable.name if type(typeof(variable.name)) is types.Array else UNKNOWN
 
 
-def _is_of_views(index: Any) -> bool:
+def _gives_a_view(index: Any) -> bool:
     """Return whether an index of a type gives a view: it has integers, slices, and what stands for whole axes alone."""
     parts: Any = index if isinstance(index, types.BaseTuple) else [index]
     known = (types.Integer, types.SliceType, types.EllipsisType, types.NoneType)

@@ -66,9 +66,10 @@ class _WithEntries(EmittedLower):
         for given in self.function.args[:2]:
             given.add_attribute("captures(none)")
             given.add_attribute("noalias")
-        self.library.add_entry = functools.partial(
+        add = functools.partial(
             add_entry_by_fields, context=self.context, symbol=symbol, result=returned, arguments=taken
         )
+        self.library.added = symbol, add
 
     def extract_function_arguments(self) -> Any:
         """Return the values of the parameters."""

@@ -12,8 +12,8 @@ An integer is *steady* if it is a constant, a length, an item of such a range, o
 ones. It *counts* if what it is assigned is steady, or counts, or is what counts plus constants; so is an element of an
 array that the function makes, and writes only such numbers to. A sum or product of both is never negative either, but
 may not be what such a variable becomes: added to itself again and again it would overflow, which a count cannot do in
-any time. A product that overflows is no place in an array. Nor is anything computed from products known but sums and
-products, as hashes overflow on purpose: not their quotients, nor what they shift. Arguments are not known.
+any time. A product that overflows is beyond any array. Nothing computed from products is known but sums and products,
+as hashes overflow on purpose: not their quotients, nor what they shift. Arguments are not known.
 """
 
 from __future__ import annotations

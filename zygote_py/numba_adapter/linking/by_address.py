@@ -95,7 +95,6 @@ def add_entry_by_fields(module: Any, context: Any, symbol: str, result: Any, arg
         passed += words
     builder.ret(builder.call(second, [place, error, *passed]))
     module.link_in(llvm.parse_assembly(str(made)))
-    module.get_function(symbol).linkage = "linkonce_odr"  # before, LLVM would link what is called already
 
 
 def _like(module: Any) -> Any:

@@ -186,7 +186,7 @@ class _Library(_library):  # type: ignore[misc]
 
     is_linked_only = False
     is_emitted = False  # whether a function in it is the one by which an emitted module is entered
-    add_entry: Callable[[Any], None] | None = None  # adds the entry for compiled code to its module, if it has none
+    added: tuple[str, Callable[[Any], None]] | None = None  # an entry for compiled code, and what adds it to a module
     _is_bare = False  # whether it has neither been optimised nor compiled
     _environments: tuple[Any, ...] = ()  # those that its machine code refers to
     _linked: tuple[Any, ...] = ()
@@ -233,10 +233,23 @@ class _Library(_library):  # type: ignore[misc]
         return super().get_pointer_to_function(name)
 
     def _get_module_for_linking(self) -> Any:
-        if self._shared_module is None and self.add_entry is not None:
+        if self._shared_module is None and self.added is not None:
+            symbol, add = self.added
             module = super()._get_module_for_linking()  # a copy, as a function in it is external
-            self.add_entry(module)
+            add(module)
+            module.get_function(symbol).linkage = llvm.Linkage.linkonce_odr
         return super()._get_module_for_linking()
+
+    def _add_entry_for_itself(self) -> None:
+        """Add the entry for compiled code if that is a function which calls itself, perhaps by others."""
+        if self.added is None:
+            return
+        symbol, add = self.added
+        module = self._final_module
+        names = {each.name for each in (*module.functions, *module.global_variables)}
+        if names & {symbol, f"{_UNRESOLVED}${symbol}"}:
+            add(module)
+            self.added = None
 
     def _optimize_functions(self, ll_module: Any) -> None:
         if self.is_linked_only or (self.is_emitted and ll_module.name in _WRAPPERS):
@@ -249,6 +262,7 @@ class _Library(_library):  # type: ignore[misc]
             super()._optimize_functions(ll_module)
 
     def _optimize_final_module(self) -> None:
+        self._add_entry_for_itself()
         with stage("LLVM: optimisation"):
             if not self.is_emitted:
                 super()._optimize_final_module()
@@ -301,9 +315,11 @@ def _as_one_of_many(module: Any) -> Iterator[None]:
     own = [each for each in module.functions if not each.is_declaration and each.linkage == llvm.Linkage.external]
     for each in own:
         each.linkage = llvm.Linkage.weak_odr
-    yield
-    for each in own:
-        each.linkage = llvm.Linkage.external
+    try:
+        yield
+    finally:
+        for each in own:
+            each.linkage = llvm.Linkage.external
 
 
 def _keep_values_in_registers(module: Any, codegen: Any) -> None:

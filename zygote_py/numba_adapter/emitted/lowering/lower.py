@@ -320,7 +320,7 @@ class EmittedLower(_Lower):  # type: ignore[misc]
 
     @contextmanager
     def _noted(self, array: str) -> Iterator[None]:
-        """Note with the accesses written meanwhile which memory they are to."""
+        """Note with the accesses written meanwhile, which are of one block, which memory they are to."""
         instructions = self.builder.block.instructions
         count = len(instructions)
         yield
