@@ -106,11 +106,18 @@ TYPING = "calls in functions that are differentiated are resolved as Numba resol
 LINKING = "what an emitted function calls is linked into it, without machine code of its own"
 PASSES = "emitted functions pass through passes of this package"
 READING = "functions are read as Numba's own IR"
+VALUES = "a derivative is passed to compiled code where a parameter is a function of given types"
 ELEMENTWISE = "the function that a ufunc, a stencil or a C callback was made from is differentiated"
 FACTS = [
     *attributes("Dispatcher", dispatcher, COMPILING, "_compiler", "_can_compile", "_compile_for_args"),
     *attributes("Dispatcher", dispatcher, COMPILING, "_compiling_counter", "add_overload", "targetoptions", "py_func"),
     *attributes("Dispatcher", dispatcher, KEEPING, "_cache", "_cache_hits"),
+    *attributes("Dispatcher", dispatcher, VALUES, "get_compile_result"),
+    *attributes("function_type", lambda: internals.function_type, VALUES, "_get_wrapper_address", "_get_jit_address"),
+    *attributes(
+        "cpu_target.target_context", lambda: internals.cpu_target.target_context, VALUES, "create_cfunc_wrapper"
+    ),
+    *attributes("CompileResult.fndesc", lambda: compiled().fndesc, VALUES, "llvm_func_name", "llvm_cfunc_wrapper_name"),
     *attributes(
         "Dispatcher._compiler",
         lambda: dispatcher()._compiler,

@@ -414,8 +414,22 @@ def test_mixed_types():
         d = {1: x, 2: "b"}
         return d[1]
 
+    def pairs(x):
+        d = {1: x, 2: (x, x)}
+        return d[1]
+
+    def a_number_after_a_pair(x):
+        d = {1: (x, 1.0), 2: x}
+        return d[1][0]
+
+    def a_number_after_an_array(x):
+        d = {1: np.ones(2) * x, 2: x}
+        return d[1][0]
+
     refused(keys, 2.0, says="Numba", hint="")
-    refused(values, 2.0, says="mixed types", hint="NamedTuple")
+    for function in (values, pairs, a_number_after_a_pair):
+        refused(function, 2.0, says="mixed types", hint="NamedTuple")
+    refused(a_number_after_an_array, 2.0, says="cannot be stored among those of type", hint="convert it")
 
 
 @pytest.mark.parametrize("other", [np.ones(3, np.float32), np.ones((3, 2))], ids=["float32", "matrix"])

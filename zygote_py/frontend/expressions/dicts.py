@@ -133,9 +133,9 @@ def store_item(at: Emitter, target: LoweredValue, key: LoweredValue, value: Lowe
     own: Any = plain(target.type)
     parts, where = _parts(target), _key(at, target, key)
     stored = at.cast_bundle(value, own.value_type)
-    refuse_other_arrays(at, stored)
     for given, wanted in ((key, own.key_type), (value, own.value_type)):
         _check(at, at.cast_bundle(given, wanted), wanted)
+    refuse_other_arrays(at, stored)
     slot = at.emit(builtins.len, (parts.values[0],), INT, "slot")
     at.emit(ops.set_slot, (parts.slots, where, slot), types.none)
     if parts.first is not parts.slots:

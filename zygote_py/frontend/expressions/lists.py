@@ -132,16 +132,18 @@ def _push(at: Emitter, target: LoweredValue, item: LoweredValue) -> None:
 
 
 def refuse_other_arrays(at: Emitter, stored: LoweredValue) -> None:
-    """Refuse arrays of another dtype, or with more or fewer axes, than those that a list or a dict holds."""
+    """Refuse arrays among other values, and those of another dtype, or with more or fewer axes, among arrays."""
     for leaf, kind in zip(stored.leaves, leaves_of(stored.type), strict=True):
         given = leaf.type
-        if not (isinstance(given, types.Array) and isinstance(kind, types.Array)):
-            continue
-        if (given.dtype, given.ndim) != (kind.dtype, kind.ndim):
+        if _kind_of_array(given) != _kind_of_array(kind):
             raise at.refuse(
-                f"an array of type `{given}` cannot be stored among those of type `{kind}`",
+                f"a value of type `{given}` cannot be stored among those of type `{kind}`",
                 "convert it before, as Numba does not do so",
             )
+
+
+def _kind_of_array(type: Type) -> tuple[Type, int] | None:
+    return (type.dtype, type.ndim) if isinstance(type, types.Array) else None
 
 
 def _number(at: Emitter, index: LoweredValue) -> Operand:

@@ -90,6 +90,7 @@ from numba.core.untyped_passes import (
     TranslateByteCode,
 )
 from numba.core.utils import order_by_target_specificity
+from numba.experimental import function_type
 from numba.misc.appdirs import AppDirs
 from numba.np import numpy_support
 from numba.np.ufunc.array_exprs import RewriteArrayExprs
@@ -209,6 +210,7 @@ __all__ = [
     "entrypoints",
     "errors",
     "event",
+    "function_type",
     "get_definition",
     "get_local_target",
     "global_compiler_lock",

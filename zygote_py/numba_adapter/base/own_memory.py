@@ -18,6 +18,7 @@ reference to the array that it has made.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -38,7 +39,8 @@ _VIEWS = frozenset({"array.reshape", "array.ravel", "array.transpose"})  # or el
 def memory_of_arrays(blocks: Mapping[int, Any], typeof: Callable[[str], Any]) -> dict[str, int]:
     """Return the bits of the memory that each variable may be in that holds an array, unless it is not known."""
     assigned = [(each.target.name, each.value) for block in blocks.values() for each in block.find_insts(ir.Assign)]
-    methods = {name: value for name, value in assigned if getattr(value, "op", None) == "getattr"}
+    times = Counter(name for name, _ in assigned)
+    methods = {name: value for name, value in assigned if getattr(value, "op", None) == "getattr" and times[name] == 1}
     found: dict[str, int] = {}
     holders: dict[str, list[str]] = {}  # by each variable those that may hold its array
     new = GIVEN

@@ -28,6 +28,7 @@ from zygote_py.numba_adapter.base.internals import (
     Dispatcher,
     cpu_target,
     errors,
+    function_type,
     global_compiler_lock,
     numba_typeof,
 )
@@ -187,7 +188,6 @@ def register_as_dispatcher(cls: type, getter: Callable[[Any], Any]) -> None:
             return kind
         dispatcher = getter(value)
         _made_for[dispatcher] = weakref.ref(value)
-        _let_be_values()
         return types.Dispatcher(dispatcher)
 
     _made_classes[cls] = getter
@@ -214,19 +214,15 @@ def made_for(dispatcher: object) -> Any:
     return None if found is None else found()
 
 
-@functools.cache
-def _let_be_values() -> None:
-    """Let Numba take such objects for parameters that are functions of given types, as it takes dispatchers."""
-    from numba.experimental import function_type  # which compiled code asks for addresses
-
-    module: Any = function_type
-    for name in ("_get_wrapper_address", "_get_jit_address"):
-        setattr(module, name, functools.partial(_address_of, getattr(module, name)))
-
-
 def _address_of(find: Callable[[Any, Any], int], function: Any, signature: Any) -> int:
+    """Return the address that Numba finds for a function that is a value. Objects of such classes are taken, too."""
     getter = next((getter for cls, getter in _made_classes.items() if isinstance(function, cls)), None)
     return find(function if getter is None else getter(function), signature)
+
+
+_values: Any = function_type  # compiled code asks it, by these names
+_values._get_wrapper_address = functools.partial(_address_of, _values._get_wrapper_address)
+_values._get_jit_address = functools.partial(_address_of, _values._get_jit_address)
 
 
 def refresh() -> None:
