@@ -463,11 +463,7 @@ class Expressions:
             case types.Array():
                 if not type.aligned:
                     return self._unaligned(type)
-                if not type.mutable:
-                    return self._read_only(type)
-                kind = type.copy(layout="C") if type.layout == "A" else type
-                made = self._new(ops.record, kind, [ast.Constant(0)] * type.ndim)
-                return _every_other(made, type) if type.layout == "A" else made
+                return self._nothing(type)
             case types.List():
                 return ast.Subscript(ast.List([self.zero(type.dtype)]), ast.Slice(None, ast.Constant(0), None))
             case types.DictType():
@@ -479,12 +475,23 @@ class Expressions:
             case _:
                 raise InternalError(f"emit: there is no zero of type {type}")
 
-    def _read_only(self, type: types.Array) -> ast.expr:
-        """Return an array without elements that is not written to, as those are that a module holds, for Numba."""
-        held = ast.Name(self.module.value(_nothing(str(type.dtype), type.ndim), "nothing"))
-        if type.layout == "A":
-            return _every_other(held, type)
-        return ast.Attribute(held, "T") if type.layout == "F" and type.ndim > 1 else held
+    def _nothing(self, type: types.Array) -> ast.expr:
+        """Return an array without elements; if it must not be written to, one that the module has, as Numba sees it."""
+        if type.layout == "F" and type.ndim == 1:  # a column of a matrix, for Numba
+            column: list[ast.expr] = [ast.Slice(None, None, None), ast.Constant(0)]
+            return ast.Subscript(self._empty(type.copy(ndim=2), (0, 1)), ast.Tuple(column))
+        made = self._empty(type.copy(layout="C") if type.layout == "A" else type, (0,) * type.ndim)
+        if type.layout != "A":
+            return made
+        every_other: list[ast.expr] = [ast.Slice(None, None, ast.Constant(2))] * type.ndim
+        return ast.Subscript(made, every_other[0] if type.ndim == 1 else ast.Tuple(every_other))
+
+    def _empty(self, type: types.Array, shape: tuple[int, ...]) -> ast.expr:
+        if type.mutable:
+            return self._new(ops.record, type, list(map(ast.Constant, shape)))
+        is_turned = type.layout == "F" and type.ndim > 1
+        held = ast.Name(self.module.value(_read_only(str(type.dtype), shape[::-1] if is_turned else shape), "nothing"))
+        return ast.Attribute(held, "T") if is_turned else held
 
     def _unaligned(self, type: types.Array) -> ast.expr:
         """Return an array without elements that is a field of an array of records, which is not aligned for Numba."""
@@ -495,17 +502,11 @@ class Expressions:
 
 
 @functools.cache
-def _nothing(dtype: str, ndim: int) -> np.ndarray[Any, Any]:
-    """Return an array without elements, always the same one."""
-    made = np.empty((0,) * ndim, dtype)
+def _read_only(dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """Return an array of a shape that must not be written to, always the same one."""
+    made = np.empty(shape, dtype)
     made.flags.writeable = False
     return made
-
-
-def _every_other(array: ast.expr, type: types.Array) -> ast.expr:
-    """Return a view of an array that is not contiguous, for Numba."""
-    steps: list[ast.expr] = [ast.Slice(None, None, ast.Constant(2))] * type.ndim
-    return ast.Subscript(array, steps[0] if type.ndim == 1 else ast.Tuple(steps))
 
 
 def name(identifier: str) -> ast.Name:

@@ -469,3 +469,33 @@ def test_arrays_that_are_not_written_to(function, array):
 @pytest.mark.compiled
 def test_an_array_that_is_a_constant():
     assert gradient(by_constants)(1.5) == pytest.approx(by_constants(1.5) / 1.5)  # each term has one factor of x
+
+
+def exchanged(a, b, n):
+    if n == 0:
+        return a
+    for i in range(len(a)):
+        a[i] = 0.5 * a[i] ** 2 + 0.4 * b[i]
+    return exchanged(b, a, n - 1)
+
+
+def a_column_and_a_copy(x):
+    m = np.zeros((3, len(x)))
+    m[0] = x
+    return np.sum(exchanged(m.T[:, 0], x.copy(), 3))
+
+
+@pytest.mark.compiled
+def test_a_column_of_a_matrix_and_another_array_take_turns():
+    x = np.linspace(0.1, 1.0, 5)
+    value, found = value_and_gradient(a_column_and_a_copy)(x)
+    assert value == pytest.approx(a_column_and_a_copy(x), rel=1e-14)
+    np.testing.assert_allclose(found, central(a_column_and_a_copy, x).gradients[0], rtol=1e-7)
+
+
+@pytest.mark.compiled
+def test_a_column_that_is_not_written_to():
+    column = np.asfortranarray(np.stack([WEIGHTS, WEIGHTS], axis=1))[:, 0]
+    column.flags.writeable = False
+    found = gradient(walked, wrt="a")
+    np.testing.assert_array_equal(found(column, 1.5, 4), found(WEIGHTS, 1.5, 4))
