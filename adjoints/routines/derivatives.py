@@ -8,7 +8,7 @@ made.of(routine, case)                                      # see `zygote_py.adj
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
@@ -24,6 +24,7 @@ from zygote_py.adjoints.analysis import (
     find_active,
     find_left_out,
     has_shadow,
+    is_number,
     through,
 )
 from zygote_py.adjoints.reverse.adjoint import Prepared, make_adjoint
@@ -203,7 +204,7 @@ class Derivatives:
         start.
         """
         calls: dict[Instr, Call] = {}
-        for instr, case in list(calls_with_cases(primal, activity, Memory(primal), left_out)):
+        for instr, case in self._joined(calls_with_cases(primal, activity, Memory(primal), left_out)):
             assert isinstance(instr.op, Routine)
             derivative = self.of(instr.op, case)
             for other in derivative.group:
@@ -214,6 +215,20 @@ class Derivatives:
             call = _take_apart(primal, instr, derivative, tuple(stacks[other] for other in derivative.group))
             calls[call.instr] = call
         return calls
+
+    def _joined(self, calls: Iterable[tuple[Instr, Case]]) -> list[tuple[Instr, Case]]:
+        """Return the calls with cases that serve all calls of a large routine, unless arrays make the difference.
+
+        What a call does not need, adjoints of numbers, takes less than another derivative to compile.
+        """
+        joined = {_kind(routine, made.case): made.case for (routine, _), made in self._made.items()}
+        found: list[tuple[Instr, object]] = []
+        for instr, case in calls:
+            assert isinstance(instr.op, Routine)
+            kind = _kind(instr.op, case) if _is_large(instr.op) else instr
+            joined[kind] = joined.get(kind, case) | case
+            found.append((instr, kind))
+        return [(instr, joined[kind]) for instr, kind in found]
 
     def _make(self, derivative: Derivative) -> None:
         """Make the two functions of a derivative."""
@@ -363,6 +378,22 @@ def _take_apart(primal: Function, instr: Instr, derivative: Derivative, stacks: 
         *(each for each in block.instrs[place:] if each not in old_ones),
     ]
     return Call(derivative, forward, {n: stand.get(item, item) for n, item in enumerate(items)}, stacks)
+
+
+_LARGE = 100  # operations
+
+
+def _is_large(routine: Routine) -> bool:
+    """Return whether the derivative of a routine, made from its function, takes long to compile."""
+    is_plain = routine.derivation is None and not routine.is_custom
+    return is_plain and sum(len(block.instrs) for block in routine.function.blocks) >= _LARGE
+
+
+def _kind(routine: Routine, case: Case) -> object:
+    """Return what the cases of calls have in common that differ in numbers only."""
+    params = routine.function.params
+    arrays = frozenset(number for number in case.active if not is_number(params[number].type))
+    return routine, arrays, case.clobbered, case.clobbered_result
 
 
 def _written(routine: Routine, primal: Function) -> list[Param]:

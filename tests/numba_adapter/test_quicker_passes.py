@@ -165,16 +165,37 @@ def test_constraints_are_not_evaluated_again_without_need():
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda each: each.__name__)
-def test_live_variables_are_those_of_numba(program):
+def test_lifetimes_are_those_of_numba(program):
     blocks = compiler.run_frontend(getattr(program, "py_func", program)).blocks
     cfg = analysis.compute_cfg_from_blocks(blocks)
     used, defined = analysis.compute_use_defs(blocks)
-    given = analysis.compute_live_map(cfg, blocks, used, defined)
+
+    def lifetimes():
+        live = analysis.compute_live_map(cfg, blocks, used, defined)
+        dead = analysis.compute_dead_maps(cfg, blocks, live, defined)
+        return live, dead, analysis.compute_live_variables(cfg, blocks, defined, dead.combined)
+
+    live, dead, available = lifetimes()
     with quick_liveness():
         assert analysis.compute_live_map.__module__.startswith("zygote_py")
-        found = analysis.compute_live_map(cfg, blocks, used, defined)
-    assert found == given
-    assert list(found) == list(given)
+        found, found_dead, found_available = lifetimes()
+    assert {label: found[label] for label in blocks} == live
+    assert {label: set(found_available[label]) for label in blocks} == {label: available[label] for label in blocks}
+    for ours, theirs in zip(found_dead, dead, strict=True):
+        assert {label: ours[label] for label in blocks} == {label: theirs[label] for label in blocks}
+    assert any(dead.combined.values())
+
+
+def test_lifetimes_that_numba_has_begun_to_find_are_found_by_it():
+    blocks = compiler.run_frontend(widened).blocks
+    cfg = analysis.compute_cfg_from_blocks(blocks)
+    used, defined = analysis.compute_use_defs(blocks)
+    live = analysis.compute_live_map(cfg, blocks, used, defined)
+    dead = analysis.compute_dead_maps(cfg, blocks, live, defined)
+    with quick_liveness():
+        assert analysis.compute_dead_maps(cfg, blocks, live, defined) == dead
+        available = analysis.compute_live_variables(cfg, blocks, defined, dead.combined)
+    assert available == analysis.compute_live_variables(cfg, blocks, defined, dead.combined)
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda each: each.__name__)

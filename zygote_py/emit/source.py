@@ -15,6 +15,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import astor
+from numba import types
 
 from zygote_py.base import Names
 from zygote_py.emit import structure as regions
@@ -32,10 +33,13 @@ from zygote_py.ir import (
     Function,
     Instr,
     InternalError,
+    Operand,
     Phi,
     Return,
     Routine,
+    Type,
     Value,
+    leaf_types,
     loop_nest,
     one_line,
     ops,
@@ -133,15 +137,30 @@ def _names(node: ast.AST) -> list[str]:
 
 
 def _passed_on(function: Function) -> frozenset[Value]:
-    """Return the lists that are passed to a routine, returned or left empty: `append` does not tell their type."""
+    """Return the lists that are passed to a routine, returned or left empty: `append` does not tell their type.
+
+    Of an array that may have any layout Numba may know more, so that it would take a list of lists of such for another.
+    """
     filled = {instr.args[0] for instr in function.instrs() if instr.op is ops.push}
-    passed: set[Value] = {instr for instr in function.instrs() if instr.op is ops.stack and instr not in filled}
+    passed: set[Operand] = {instr for instr in function.instrs() if instr.op is ops.stack and instr not in filled}
     for node in function.nodes():
-        if isinstance(node, Return) or (
-            isinstance(node, Instr) and (isinstance(node.op, Routine) or node.op is ops.pack)
-        ):
-            passed.update(each for each in node.args if isinstance(each, Instr) and each.op is ops.stack)
-    return frozenset(passed)
+        given: Iterable[Operand] = ()
+        match node:
+            case Return() | Instr(op=Routine() | ops.pack):
+                given = node.args
+            case Instr(op=ops.push, args=(_, item)) if _is_of_any(item.type):
+                given = (item,)
+            case Phi() if _is_of_any(node.type):
+                given = node.incoming.values()
+        passed.update(each for each in given if isinstance(each, Instr) and each.op is ops.stack)
+    return frozenset(each for each in passed if isinstance(each, Instr))
+
+
+def _is_of_any(kind: Type) -> bool:
+    """Return whether a type is a list of arrays whose layout is not known, or of lists of such."""
+    return isinstance(kind, types.List) and any(
+        _is_of_any(each) or (isinstance(each, types.Array) and each.layout == "A") for each in leaf_types(kind.dtype)
+    )
 
 
 def _name_guards(function: Function, tree: Sequence[regions.Region], names: Names) -> dict[regions.Target, str]:

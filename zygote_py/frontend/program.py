@@ -32,8 +32,10 @@ from zygote_py.ir import Routine, Type, identifier, is_identifier, leaf_types
 from zygote_py.ir.analysis import reach
 
 # The limit on all copies of a function that is called in several places, in Numba's statements, of which a line of
-# source has about four.
+# source has about four. If it loops, and is called in many places, fewer: a copy is two loops, and takes longer to
+# compile than a call does.
 _MOST_STATEMENTS = 400
+_MANY = 8  # places
 _FAST = frozenset(("afn", "arcp", "contract", "fast", "ninf", "nnan", "nsz", "reassoc"))  # flags of LLVM's
 
 Callees = Callable[[st.TypedFunction], list[st.TypedFunction]]
@@ -148,7 +150,9 @@ class Program:
         def size(function: st.TypedFunction) -> int:
             inside = (1 if callee in self._chosen else size(callee) for callee in self._calls[function])
             own = _size(function) + sum(inside)
-            many = places[function] > 1 and own * places[function] > _MOST_STATEMENTS
+            is_costly = places[function] >= _MANY and _has_loops(function)
+            most = _MOST_STATEMENTS * 3 // 8 if is_costly else _MOST_STATEMENTS
+            many = places[function] > 1 and own * places[function] > most
             if many and function not in caught and not _no_routine(function):
                 self._chosen.add(function)
             return 1 if function in self._chosen else own
