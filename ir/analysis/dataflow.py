@@ -117,14 +117,21 @@ class Liveness:
     number: Mapping[Value, int]
     live_in: Mapping[Block, int]
     live_out: Mapping[Block, int]
+    values: Mapping[int, Value]  # by number
 
     def before(self, block: Block) -> list[Value]:
         """Return the values live at the beginning of `block`, apart from its phis."""
-        return [value for value, bit in self.number.items() if self.live_in[block] >> bit & 1]
+        return list(self._members(self.live_in[block]))
 
     def after(self, block: Block) -> list[Value]:
         """Return the values live at the end of `block`."""
-        return [value for value, bit in self.number.items() if self.live_out[block] >> bit & 1]
+        return list(self._members(self.live_out[block]))
+
+    def _members(self, live: int) -> Iterator[Value]:
+        while live:
+            lowest = live & -live
+            yield self.values[lowest.bit_length() - 1]
+            live ^= lowest
 
 
 def liveness(
@@ -172,4 +179,4 @@ def liveness(
         edge=lambda pred, block, live: live | passed[pred, block],
         order=order,
     )
-    return Liveness(number, solution.before, solution.after)
+    return Liveness(number, solution.before, solution.after, {bit: value for value, bit in number.items()})

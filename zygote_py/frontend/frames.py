@@ -209,7 +209,10 @@ class Variables(Emitter):
 
     def dominates(self, block: Block, other: Block) -> bool:
         """Return whether control passes the first of two blocks before it enters the second."""
-        return self._common_dominator(block, other) is block
+        depth = self.dominator[block][0]
+        while self.dominator[other][0] > depth:
+            other = self.dominator[other][1]
+        return other is block
 
     def read(self, variable: st.Variable) -> LoweredValue:
         """Return the value of a variable here; if it may be `None`, there must be a value."""

@@ -17,6 +17,7 @@ from .decorations import (
 )
 from .ir_walks import (
     IRPass as IRPass,
+    Labels as Labels,
     add_argument as add_argument,
     add_variable as add_variable,
     assigned as assigned,

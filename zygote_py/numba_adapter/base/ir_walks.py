@@ -287,3 +287,14 @@ def used_by(statement: Any) -> list[Any]:
         elif isinstance(part, list | tuple | dict | ir.Inst):
             found += value._rec_list_vars(part)
     return found
+
+
+class Labels(list[int]):
+    """The places that are jumped to, in which Numba looks up each instruction."""
+
+    def __init__(self, places: Iterable[int]) -> None:
+        super().__init__(places)
+        self._set = set(self)
+
+    def __contains__(self, place: object) -> bool:
+        return place in self._set

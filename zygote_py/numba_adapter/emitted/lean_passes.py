@@ -12,7 +12,7 @@ from typing import Any
 
 from numba import types
 
-from zygote_py.numba_adapter.base import internals, quick_liveness
+from zygote_py.numba_adapter.base import Labels, internals, quick_liveness
 from zygote_py.numba_adapter.base.internals import (
     GenericRewrites,
     InlineClosureLikes,
@@ -82,23 +82,12 @@ class _GenericRewrites(GenericRewrites):
             return super().run_pass(state)  # type: ignore[no-any-return,no-untyped-call]
 
 
-class _Labels(list[int]):
-    """The places that are jumped to, in which Numba looks up each instruction."""
-
-    def __init__(self, places: Iterable[int]) -> None:
-        super().__init__(places)
-        self._set = set(self)
-
-    def __contains__(self, place: object) -> bool:
-        return place in self._set
-
-
 class _Translation(TranslateByteCode):
     _name = "zygote_py_Translation"
 
     def run_pass(self, state: Any) -> bool:
         """Make the IR of `state` out of its bytecode."""
-        state["bc"].labels = _Labels(state["bc"].labels)
+        state["bc"].labels = Labels(state["bc"].labels)
         return super().run_pass(state)  # type: ignore[no-any-return,no-untyped-call]
 
 

@@ -18,7 +18,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from zygote_py.numba_adapter.base import IRPass
+from zygote_py.numba_adapter.base import IRPass, Labels
 from zygote_py.numba_adapter.base.internals import Interpreter, TraceRunner, ir
 from zygote_py.numba_adapter.types import Undefined
 
@@ -113,6 +113,7 @@ class TranslateInOrder(IRPass):
         interpreter: Any = _Interpreter(state["func_id"])  # type: ignore[no-untyped-call]
         walk: Any = TraceRunner
         walk.op_UNPACK_EX = _walk_unpacking  # which it does not know: while Numba's lock is held
+        state["bc"].labels = Labels(state["bc"].labels)
         try:
             state["func_ir"] = interpreter.interpret(state["bc"])
         finally:
