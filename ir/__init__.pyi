@@ -32,6 +32,7 @@ from .analysis.loops import (
     step_of as step_of,
 )
 from .analysis.memory import Memory as Memory, is_made_after as is_made_after
+from .analysis.objects import Objects as Objects, Summary as Summary, summaries_of as summaries_of
 from .analysis.routines import (
     cycles as cycles,
     find_effects as find_effects,

@@ -22,7 +22,7 @@ from numba import types
 
 from zygote_py.adjoints.analysis import Activity, carries_adjoint, find_active, has_shadow, is_array, is_list, is_number
 from zygote_py.adjoints.reverse.calls import Case, name_apart
-from zygote_py.adjoints.routines import calls_with_cases, primal_of
+from zygote_py.adjoints.routines import calls_with_cases, joined_cases, primal_of
 from zygote_py.adjoints.rules.formulas.opaque import opaque_for
 from zygote_py.ir import (
     NONE,
@@ -182,6 +182,11 @@ class Companions:
             find_effects([each for each in self._made.values() if each is not None and each.function.blocks])
         return self._made[key]
 
+    @property
+    def cases(self) -> Collection[tuple[Routine, Case]]:
+        """Return the routines that have been made with companions, and the cases for which."""
+        return self._made.keys()
+
     def passed(self, routine: Routine, active: Collection[int]) -> list[int]:
         """Return the parameters whose companions are passed to a routine."""
         if self._cycles.get(routine):
@@ -233,7 +238,9 @@ class Walk:
         self.b = Builder(Block())
         self._made = made
         self._domain = made.domain
-        self._cases = dict(calls_with_cases(function, activity, Memory(function)))
+        calls = calls_with_cases(function, activity, Memory(function))
+        own = ((call, made.domain.case(call.op, case)) for call, case in calls)
+        self._cases = dict(joined_cases(own, made.cases))
         self._taken: dict[Value, dict[int, Instr]] = {}  # items visited of tuple results, by index
         self.records = _element_records(function)
         self.used = uses(function).keys()  # by the function itself

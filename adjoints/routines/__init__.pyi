@@ -9,7 +9,12 @@ from .alias_checks import (
     refuse_shared_arguments as refuse_shared_arguments,
     share_memory as share_memory,
 )
-from .derivatives import Derivatives as Derivatives, calls_with_cases as calls_with_cases, primal_of as primal_of
+from .derivatives import (
+    Derivatives as Derivatives,
+    calls_with_cases as calls_with_cases,
+    joined_cases as joined_cases,
+    primal_of as primal_of,
+)
 from .frames import (
     ForwardFrame as ForwardFrame,
     LoopState as LoopState,

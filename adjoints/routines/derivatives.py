@@ -51,6 +51,7 @@ from zygote_py.ir import (
     at_exit,
     check_after,
     clone,
+    components_of,
     cycles,
     define,
     find_effects,
@@ -204,7 +205,8 @@ class Derivatives:
         start.
         """
         calls: dict[Instr, Call] = {}
-        for instr, case in self._joined(calls_with_cases(primal, activity, Memory(primal), left_out)):
+        known = [(routine, made.case) for (routine, _), made in self._made.items()]
+        for instr, case in joined_cases(calls_with_cases(primal, activity, Memory(primal), left_out), known):
             assert isinstance(instr.op, Routine)
             derivative = self.of(instr.op, case)
             for other in derivative.group:
@@ -215,20 +217,6 @@ class Derivatives:
             call = _take_apart(primal, instr, derivative, tuple(stacks[other] for other in derivative.group))
             calls[call.instr] = call
         return calls
-
-    def _joined(self, calls: Iterable[tuple[Instr, Case]]) -> list[tuple[Instr, Case]]:
-        """Return the calls with cases that serve all calls of a large routine, unless arrays make the difference.
-
-        What a call does not need, adjoints of numbers, takes less than another derivative to compile.
-        """
-        joined = {_kind(routine, made.case): made.case for (routine, _), made in self._made.items()}
-        found: list[tuple[Instr, object]] = []
-        for instr, case in calls:
-            assert isinstance(instr.op, Routine)
-            kind = _kind(instr.op, case) if _is_large(instr.op) else instr
-            joined[kind] = joined.get(kind, case) | case
-            found.append((instr, kind))
-        return [(instr, joined[kind]) for instr, kind in found]
 
     def _make(self, derivative: Derivative) -> None:
         """Make the two functions of a derivative."""
@@ -258,7 +246,7 @@ def _finish(derivative: Derivative, halves: Halves, results: tuple[Operand, ...]
             places.setdefault(value, Source("result", number))
     seeds = reverse.params[len(halves.crossing) :]
     stand_ins = dict(zip(halves.crossing, reverse.params, strict=False))
-    has_own_stack = not derivative.group and sum(value not in places for value in halves.crossing) > _MOST_RETURNED
+    has_own_stack = not derivative.group and _count(v for v in halves.crossing if v not in places) > _MOST_RETURNED
     if has_own_stack:
         derivative.group, derivative.sources = [derivative], (Source("stack", 0),)
         forward.params.append(Param(_ANY_LIST, "records"))
@@ -298,6 +286,18 @@ def _finish(derivative: Derivative, halves: Halves, results: tuple[Operand, ...]
         name_apart(function.params)
         remove(function, {instr for instr in function.instrs() if instr.op is ops.release})
     derivative.forward.function, derivative.reverse.function = forward, reverse
+
+
+def _count(values: Iterable[Value]) -> int:
+    """Return the number of values that are returned, in which a list of tuples is one for each item of these."""
+    pending, count = [value.type for value in values], 0
+    while pending:
+        kind = pending.pop()
+        if isinstance(kind, types.List | types.BaseTuple):
+            pending += components_of(kind) if isinstance(kind, types.BaseTuple) else (kind.dtype,)
+        else:
+            count += 1
+    return count
 
 
 def _type_stacks(derivative: Derivative) -> None:
@@ -381,6 +381,24 @@ def _take_apart(primal: Function, instr: Instr, derivative: Derivative, stacks: 
 
 
 _LARGE = 100  # operations
+
+
+def joined_cases(
+    calls: Iterable[tuple[Instr, Case]], known: Iterable[tuple[Routine, Case]]
+) -> list[tuple[Instr, Case]]:
+    """Return calls with cases that serve all calls of a large routine, unless arrays make the difference.
+
+    A case that is `known`, for which there is a derivative, is taken if it serves. What a call does not need, adjoints
+    and tangents of numbers, takes less than another derivative to compile.
+    """
+    joined = {_kind(routine, case): case for routine, case in known}
+    found: list[tuple[Instr, object]] = []
+    for instr, case in calls:
+        assert isinstance(instr.op, Routine)
+        kind = _kind(instr.op, case) if _is_large(instr.op) else instr
+        joined[kind] = joined.get(kind, case) | case
+        found.append((instr, kind))
+    return [(instr, joined[kind]) for instr, kind in found]
 
 
 def _is_large(routine: Routine) -> bool:

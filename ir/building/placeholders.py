@@ -40,7 +40,18 @@ def nothing(type: Type, hint: str, block: Block) -> Operand:
 
 
 def define(values: Iterable[Operand], block: Block, *, numbers: bool = True) -> None:
-    """Replace undefined operands, also `numbers`, by placeholders, which are created at the end of `block`."""
+    """Replace undefined operands, also `numbers`, by placeholders, which are created at the end of `block`.
+
+    The values of a type share one, but for lists, which may be taken for the same list then.
+    """
+    given = list(values)
+    for value in given:
+        if isinstance(value.type, types.List):
+            _define([value], block, numbers)
+    _define(given, block, numbers)
+
+
+def _define(values: Iterable[Operand], block: Block, numbers: bool) -> None:
     made: dict[Type, Operand] = {}
     for phi in reach(values, lambda each: each.args if isinstance(each, Phi) else ()):
         if not isinstance(phi, Phi) or (isinstance(phi.type, types.Number | types.Boolean) and not numbers):

@@ -26,7 +26,7 @@ on. Its arrays are copied, since the reverse sweep may rewind what the function 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -72,10 +72,12 @@ from zygote_py.ir import (
     Instr,
     Lanes,
     Memory,
+    Objects,
     Operand,
     Raise,
     Return,
     Routine,
+    Summary,
     Type,
     Value,
     at_exit,
@@ -94,6 +96,7 @@ from zygote_py.ir import (
     routines_of,
     shares_what_it_writes,
     split_stacks,
+    summaries_of,
     write_out_guards,
     write_out_whole_accumulations,
 )
@@ -123,8 +126,9 @@ def lowered_primal(
     parameters = tuple(request.signature.parameters)[: len(given)]
     wrt = numbers_asked_for(request.wrt, request.closure, parameters, lowered, request.loc, request.captured_count)
     recursive = {routine for routine, others in cycles(lowered.routines).items() if others}
+    summaries = functools.cache(lambda: summaries_of(lowered.routines))
     for function in lowered.functions:
-        _inline_shared(function, recursive)
+        _inline_shared(function, recursive, summaries)
     lowered = _with_reversible_loops(lowered)
     for function in lowered.functions:
         passes.run(function, [passes.forward_stacks])
@@ -170,12 +174,17 @@ def _with_divided_loops(lowered: LoweredFunction) -> LoweredFunction:
     return lowered if len(routines) == len(lowered.routines) else _with_routines(lowered, routines)
 
 
-def _inline_shared(function: Function, recursive: Collection[Routine]) -> None:
+def _inline_shared(
+    function: Function, recursive: Collection[Routine], summaries: Callable[[], Mapping[Routine, Summary]]
+) -> None:
     """Inline the calls whose arguments may share memory that is written to, which routines assume not to happen."""
     while True:
         memory = Memory(function)
         candidates = [call for call, routine in function.calls() if routine not in recursive]
         calls = [call for call in candidates if shares_what_it_writes(memory, call)]
+        if calls:
+            objects = Objects(function, summaries())
+            calls = [call for call in calls if objects.share_what_is_written(call)]
         if not calls:
             return
         inline_calls(function, calls.__contains__)
