@@ -377,6 +377,31 @@ b6:
   return %d0
 """
 
+NESTED_STACKS = """
+function nested_stacks(%x: f64[:], %n: i64) -> f64
+b0:
+  %none = stack : list(list(f64[:]A))
+  %c0 = lt 0, %n : bool
+  branch %c0, b1, b2
+b1:
+  %made = stack : list(list(f64[:]A))
+  %inner = stack : list(f64[:]A)
+  push %inner, %x
+  push %made, %inner
+  jump b2
+b2:
+  %outer: list(list(f64[:]A)) = phi b0: %none, b1: %made
+  branch %c0, b3, b4
+b3:
+  %popped = pop %outer : list(f64[:]A)
+  %array = pop %popped : f64[:]A
+  %t = getitem %array, %n : f64
+  jump b4
+b4:
+  %y: f64 = phi b2: 1.0, b3: %t
+  return %y
+"""
+
 ARRAYS = """
 function arrays(%x: f64[:, :], %i: i64) -> f64
 b0:

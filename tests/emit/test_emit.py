@@ -40,6 +40,7 @@ CALLS = {
     "UNSET_AND_COPIED": [(3.0, n) for n in (0, 1, 2, 3, 4)],
     "CHECKED": [(3.0, 1), (3.0, -1), (0.0, 1)],
     "STACKS": [(np.array([1.0, 2.0, -3.0]),), (np.array([]),)],
+    "NESTED_STACKS": [(np.array([1.0, 2.0, -3.0]), n) for n in (0, 1, 2)],
     "ARRAYS": [(np.arange(12.0).reshape(3, 4), i) for i in (0, 1, 2)],
     "CONSTANTS": [(1.0,), (0.5,)],
     "NAMES": [(1.0, 0.2, 3.0, 2.0, np.zeros(3))],
@@ -87,7 +88,7 @@ def test_in_plain_python(name, golden):
 COMPILED = ("SWAP", "LOST_COPY", "GUARDS", "TRIANGLE", "FLOAT32", "UNSET_AND_COPIED", "CHECKED", "STACKS", "ARRAYS")
 
 
-@pytest.mark.parametrize("name", [*COMPILED, "NAMES", "BREAKS", "EMPTY"])
+@pytest.mark.parametrize("name", [*COMPILED, "NAMES", "BREAKS", "EMPTY", "NESTED_STACKS"])
 def test_compiled(name):
     ir = function(getattr(programs, name))
     call = numba_adapter.load(emit(ir, name=name.lower(), target=NJIT))
