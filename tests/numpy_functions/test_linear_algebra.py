@@ -240,6 +240,7 @@ def test_shapes_that_do_not_fit_raise_what_the_function_raises():
         gradient(np.ones((2, 3)), np.ones((2, 3)))
 
 
+@pytest.mark.long
 @pytest.mark.compiled
 def test_second_derivatives_of_least_squares_with_a_vector():
     """The tangent of the vector as a matrix of one column may have any layout, and was reshaped."""

@@ -35,7 +35,7 @@ from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.types import is_scalar
 from zygote_py.ir.walks import grouped
 
-_ROUNDS = 4  # of telling stacks apart by what they come from
+_ROUNDS = 4  # of telling stacks apart by what they come from and what becomes of them
 _list_of: Callable[[Type], Type] = types.List
 
 
@@ -210,9 +210,15 @@ class _Stacks:
         }
 
     def classes(self) -> dict[Value, int]:
-        """Return numbers that are different if two values differ in place, or in what they come from."""
+        """Return numbers that are different if two values differ in place, in what they come from, or what becomes of
+        them.
+        """
         members = [each for web in self.webs for each in web]
         sources = {value: self.sources_of(value) for value in members}
+        followers: dict[Value, list[tuple[_Place, Value]]] = {value: [] for value in members}
+        for value, found_sources in sources.items():
+            for place, each in found_sources.items():
+                followers[each].append((place, value))
         keys: dict[Value, object] = {}
         for value in members:
             changes = frozenset(self._places[change.number] for change in self.facts[value].changes)
@@ -221,7 +227,11 @@ class _Stacks:
             numbers: dict[object, int] = {}
             found = {value: numbers.setdefault(key, len(numbers)) for value, key in keys.items()}
             keys = {
-                value: (found[value], frozenset((place, found[each]) for place, each in sources[value].items()))
+                value: (
+                    found[value],
+                    frozenset((place, found[each]) for place, each in sources[value].items()),
+                    frozenset((place, found[each]) for place, each in followers[value]),
+                )
                 for value in members
             }
         return found

@@ -248,6 +248,7 @@ def test_an_adjoint_of_nan_is_not_lost(op, arguments, seeds, call):
     assert np.all(np.isnan(found[np.tril_indices(4)]))
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("op", [np.linalg.eig, np.linalg.eigh])
 def test_the_phase_that_lapack_has_chosen(op):
     """The largest component of a vector of `eig` is real, and the first of one of `eigh`."""
@@ -273,6 +274,7 @@ def test_the_phase_that_lapack_has_chosen(op):
         np.testing.assert_allclose(zg.hvp(each, wrt="t")(0.3, *rest, 1.0), expected, rtol=1e-6)
 
 
+@pytest.mark.interpreted
 def test_phases_of_a_complex_matrix_that_is_real_at_the_point():
     def f(t):
         a = np.diag(np.array([1.0, 2.0, 4.0])) + 0j
@@ -289,6 +291,7 @@ def test_phases_of_a_complex_matrix_that_is_real_at_the_point():
     np.testing.assert_allclose(zg.hessian(f)(t) @ d, expected, rtol=1e-6)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("op", [np.linalg.eigh, np.linalg.svd])
 def test_phases_that_are_not_known_are_refused_in_forward_mode_also_where_a_matrix_is_real(op):
     def f(t):
@@ -316,6 +319,7 @@ def of_singular_vectors(t, a, b):
     return np.sum(np.abs(np.linalg.svd(a + t * b)[0]) ** 4)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize(
     ("f", "of_vectors"), [(cubes_of_eigenvalues, of_eigenvectors), (cubes_of_singular_values, of_singular_vectors)]
 )
