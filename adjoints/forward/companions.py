@@ -238,8 +238,8 @@ class Walk:
         self.b = Builder(Block())
         self._made = made
         self._domain = made.domain
-        calls = calls_with_cases(function, activity, Memory(function))
-        own = ((call, made.domain.case(call.op, case)) for call, case in calls)
+        found = calls_with_cases(function, activity, Memory(function))
+        own = [(call, made.domain.case(call.op, case)) for call, case in found if isinstance(call.op, Routine)]
         self._cases = dict(joined_cases(own, made.cases))
         self._taken: dict[Value, dict[int, Instr]] = {}  # items visited of tuple results, by index
         self.records = _element_records(function)

@@ -123,24 +123,24 @@ class Objects:
             case Instr(op=Routine() as routine):
                 self._call(instr, routine)
                 return
-            case Instr(op=ops.push | ops.setitem, args=(Value(type=types.List()) as values, item, *_)):
-                for number, kind in _parts(item.type):
+            case Instr(op=ops.push | ops.setitem, args=(Value(type=types.List()) as values, given, *_)):
+                for item, kind in _parts(given.type):
                     holder = self._hold(self._object(values))
-                    self._join(holder, self._object(item, number, kind) if number is None else _UNKNOWN)
+                    self._join(holder, self._object(given, item, kind) if item is None else _UNKNOWN)
             case Instr(op=ops.pop | ops.getitem, args=(Value(type=types.List()) as values, *_)):
-                for number, kind in _parts(instr.type):
-                    is_item = number is None and instr.type == values.type.dtype  # type: ignore[attr-defined]
-                    given = self._hold(self._object(values)) if is_item else _UNKNOWN
-                    self._join(self._object(instr, number, kind), given)
+                for item, kind in _parts(instr.type):
+                    is_held = item is None and instr.type == values.type.dtype  # type: ignore[attr-defined]
+                    source = self._hold(self._object(values)) if is_held else _UNKNOWN
+                    self._join(self._object(instr, item, kind), source)
             case Instr(op=ops.getitem, args=(Value(type=types.BaseTuple()) as whole, Const(value=int(number)))):
                 for item, kind in _parts(instr.type):
-                    given = self._object(whole, number, kind) if item is None else _UNKNOWN
-                    self._join(self._object(instr, item, kind), given)
+                    source = self._object(whole, number, kind) if item is None else _UNKNOWN
+                    self._join(self._object(instr, item, kind), source)
             case Instr(op=ops.pack):
-                for number, arg in enumerate(instr.args):
+                for place, arg in enumerate(instr.args):
                     for item, kind in _parts(arg.type):
-                        given = self._object(arg, None, kind) if item is None else _UNKNOWN
-                        self._join(self._object(instr, number, kind), given)
+                        source = self._object(arg, None, kind) if item is None else _UNKNOWN
+                        self._join(self._object(instr, place, kind), source)
             case Instr(op=ops.copied, args=(Value(type=types.List()) as values,)):
                 self._join(self._hold(self._object(instr)), self._hold(self._object(values)))
             case Instr(op=ops.stack | np.zeros_like):
@@ -245,8 +245,9 @@ class Objects:
 
 def _is_empty(operand: Operand) -> bool:
     """Return whether a value is a new array without elements, which stands where there is no array."""
-    is_new = isinstance(operand, Instr) and operand.op in (ops.record, ops.zeros)
-    return is_new and any(isinstance(arg, Const) and arg.value == 0 for arg in operand.args)
+    if not isinstance(operand, Instr) or operand.op not in (ops.record, ops.zeros):
+        return False
+    return any(isinstance(arg, Const) and arg.value == 0 for arg in operand.args)
 
 
 def _parts(kind: Type) -> Sequence[tuple[int | None, Type]]:
