@@ -205,8 +205,9 @@ class Derivatives:
         start.
         """
         calls: dict[Instr, Call] = {}
+        found = calls_with_cases(primal, activity, Memory(primal), left_out)
         known = [(routine, made.case) for (routine, _), made in self._made.items()]
-        for instr, case in joined_cases(calls_with_cases(primal, activity, Memory(primal), left_out), known):
+        for instr, case in joined_cases(found, known, self._open):
             assert isinstance(instr.op, Routine)
             derivative = self.of(instr.op, case)
             for other in derivative.group:
@@ -384,18 +385,18 @@ _LARGE = 100  # operations
 
 
 def joined_cases(
-    calls: Iterable[tuple[Instr, Case]], known: Iterable[tuple[Routine, Case]]
+    calls: Iterable[tuple[Instr, Case]], known: Iterable[tuple[Routine, Case]], decided: Collection[Routine] = ()
 ) -> list[tuple[Instr, Case]]:
     """Return calls with cases that serve all calls of a large routine, unless arrays make the difference.
 
     A case that is `known`, for which there is a derivative, is taken if it serves. What a call does not need, adjoints
-    and tangents of numbers, takes less than another derivative to compile.
+    and tangents of numbers, takes less than another derivative to compile. The cases of some routines are `decided`.
     """
     joined = {_kind(routine, case): case for routine, case in known}
     found: list[tuple[Instr, object]] = []
     for instr, case in calls:
         assert isinstance(instr.op, Routine)
-        kind = _kind(instr.op, case) if _is_large(instr.op) else instr
+        kind = _kind(instr.op, case) if instr.op not in decided and _is_large(instr.op) else instr
         joined[kind] = joined.get(kind, case) | case
         found.append((instr, kind))
     return [(instr, joined[kind]) for instr, kind in found]

@@ -52,7 +52,7 @@ class Summary:
 
 
 def summaries_of(routines: Collection[Routine]) -> dict[Routine, Summary]:
-    """Return the summaries of routines, which may call each other; all that they call must be among them."""
+    """Return the summaries of routines, which may call each other; of others that they call nothing is known."""
     found = dict.fromkeys(routines, Summary())
     changing = True
     while changing:
@@ -86,7 +86,8 @@ class Objects:
     def share_what_is_written(self, call: Instr) -> bool:
         """Return whether two arguments of a call may reach the same object, to which the routine writes."""
         assert isinstance(call.op, Routine)
-        summary = self._known[call.op]
+        if (summary := self._known.get(call.op)) is None:
+            return True
         reached: dict[int, set[int]] = {}
         written: set[int] = set()
         for number, arg in enumerate(call.args):
@@ -173,7 +174,12 @@ class Objects:
                     self._join(each, _UNKNOWN)
 
     def _call(self, call: Instr, routine: Routine) -> None:
-        summary = self._known[routine]
+        if (summary := self._known.get(routine)) is None:
+            for operand in (*call.args, call):
+                for each in self._all_in(operand):
+                    self._join(each, _UNKNOWN)
+            self._written.append(_UNKNOWN)
+            return
         for paths in summary.joined:
             for path in paths[1:]:
                 self._join(self._at(call, paths[0]), self._at(call, path))

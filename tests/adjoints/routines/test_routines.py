@@ -519,6 +519,27 @@ def mixed_again(x, y, w, v):
     return r + chain(1.0, y, w) + chain(r, y, w) + chain(0.3, 0.2, v)
 
 
+@numba.njit
+def chain_again(a, b, w, n):
+    if n == 0:
+        return chain(a, 0.2, w)
+    if n == 1:
+        return chain_again(0.3, b, w, 0) * a
+    return chain_again(a, b, w, n - 1) + chain_again(b, 0.1, w, n - 2) * chain(0.1, b, w)
+
+
+def mixed_recursions(x, y, w, v):
+    r = chain_again(x, 0.3, w, 3) + chain_again(0.5, 0.2, v, 2)
+    return r * chain_again(0.2, y, w, 2) + chain_again(x, y, w, 1)
+
+
+def test_large_functions_that_call_themselves():
+    args = 0.7, 0.3, normal(2), normal(2)
+    check_derivatives(mixed_recursions, *args, **BY_ROUTES)
+    for wrt in (("x", "y"), ("x", "w"), ("y", "v")):
+        check_derivatives(mixed_recursions, *args, wrt=wrt, **BY_ROUTES)
+
+
 @pytest.mark.parametrize("function", [mixed, mixed_again])
 def test_calls_of_a_large_function_that_differ_in_numbers_share_a_derivative(function):
     args = 0.7, 0.3, normal(2), normal(2)

@@ -163,3 +163,15 @@ b0:
     (routine.function,) = parse(text, {"again": routine})
     ((first, *others),) = summaries_of([routine])[routine].joined
     assert {(path.argument, path.depth) for path in (first, *others)} == {(0, 1), (1, 1), (2, 0)}
+
+
+def test_nothing_is_known_of_other_routines():
+    function, routines = program("push %s, %x; push %t, %x; %r = takes %s, %t : f64")
+    (*_, (call, takes)) = function.calls()
+    known = summaries_of([each for each in routines if each is not takes])
+    assert Objects(function, known).share_what_is_written(call)
+    body = "push %s, %x; push %t, %x; %r = takes %s, %t : f64; %z = takes %s, %t : f64"
+    function, routines = program(body.replace("%z = takes", "%z = adds"))
+    known = summaries_of([each for each in routines if each.__name__ != "takes"])
+    call, _ = function.calls()[-1]
+    assert Objects(function, known).share_what_is_written(call)
