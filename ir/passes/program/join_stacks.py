@@ -32,7 +32,7 @@ from zygote_py.ir.building.builder import LARGEST, Builder
 from zygote_py.ir.checks.debug import check_after
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Phi, Routine, Terminator, Type, Value
 from zygote_py.ir.lazy_dataclass import dataclass
-from zygote_py.ir.types import is_scalar
+from zygote_py.ir.types import components_of, is_scalar
 from zygote_py.ir.walks import grouped
 
 _ROUNDS = 4  # of telling stacks apart by what they come from and what becomes of them
@@ -46,12 +46,10 @@ def join_stacks(functions: Sequence[Function], routines: Collection[Routine]) ->
         return
     joined: dict[Value, _Member] = {}
     for together in _alike(_Stacks(functions, routines)):
-        for start in range(0, len(together), LARGEST):
-            chosen = together[start : start + LARGEST]
-            if len(chosen) > 1:
-                for members in zip(*chosen, strict=True):
-                    of = _joined(members)
-                    joined.update((member, _Member(of, number, len(members))) for number, member in enumerate(members))
+        if len(together) > 1:
+            for members in zip(*together, strict=True):
+                of = _joined(members)
+                joined.update((member, _Member(of, number, len(members))) for number, member in enumerate(members))
     if not joined:
         return
     for routine in routines:
@@ -273,9 +271,18 @@ def _depth(kind: Type) -> int:
     return 1 + _depth(kind.dtype) if isinstance(kind, types.List) else 0
 
 
+def _tuple_of(kinds: Sequence[Type]) -> Type:
+    """Return the type of `pack_all` of items of some types."""
+    if len(kinds) > LARGEST:
+        kinds = [_tuple_of(kinds[at : at + LARGEST]) for at in range(0, len(kinds), LARGEST)]
+        return _tuple_of(kinds)
+    made: Type = types.Tuple(tuple(kinds))
+    return made
+
+
 def _joined(members: Sequence[Value]) -> Value:
     """Return what takes the place of these stacks, whose items are tuples; it comes from nothing yet."""
-    kind: Type = types.Tuple(tuple(_leaf(each.type) for each in members))
+    kind = _tuple_of([_leaf(each.type) for each in members])
     first = members[0]
     for _ in range(_depth(first.type)):
         kind = _list_of(kind)
@@ -307,7 +314,7 @@ def _change(block: Block, joined: Mapping[Value, _Member]) -> None:
     block.phis = [_changed_phi(phi, joined) for phi in block.phis if phi not in joined or not joined[phi].number]
     b = Builder(Block(block.loc))
     made: set[Value] = set()
-    entries: dict[Value, list[Instr]] = {}
+    entries: dict[Value, list[dict[tuple[int, ...], Instr]]] = {}
     pushed: dict[Value, list[dict[int, Operand]]] = {}
     counts: Counter[tuple[Value, int]] = Counter()  # of the changes of a stack in this part of the block
     parts, part = _Parts(), 0
@@ -341,16 +348,36 @@ def _change(block: Block, joined: Mapping[Value, _Member]) -> None:
             items[member.number] = instr.args[1]
             if len(items) == member.size:
                 inner = _of(items[0], joined)
-                whole = b.pack([items[n] for n in range(member.size)]) if inner is None else inner.of
+                whole = b.pack_all([items[n] for n in range(member.size)]) if inner is None else inner.of
                 b.call(ops.push, member.of, whole, type=types.none)
         else:
             popped = entries.setdefault(member.of, [])
             if place == len(popped):
                 kind = member.of.type.dtype  # type: ignore[attr-defined]
-                popped.append(b.call(ops.pop, member.of, type=kind, hint="entry"))
-            instr.op, instr.args = ops.getitem, (popped[place], Const(member.number, types.int64))
+                popped.append({(): b.call(ops.pop, member.of, type=kind, hint="entry")})
+            whole, number = _tuple_with(b, popped[place], member)
+            instr.op, instr.args = ops.getitem, (whole, Const(number, types.int64))
             b.add(instr)
     block.instrs = b.block.instrs
+
+
+def _tuple_with(b: Builder, known: dict[tuple[int, ...], Instr], member: _Member) -> tuple[Instr, int]:
+    """Return the tuple in which an item is that `pack_all` packed, and its place there.
+
+    The tuples in an entry that are `known` are given by the places that lead to them.
+    """
+    places, number, size = [], member.number, member.size
+    while size > LARGEST:
+        places.append(number % LARGEST)
+        number, size = number // LARGEST, -(-size // LARGEST)
+    path = (number, *reversed(places))
+    for depth in range(1, len(path)):
+        if path[:depth] not in known:
+            whole = known[path[: depth - 1]]
+            index = Const(path[depth - 1], types.int64)
+            kind = components_of(whole.type)[path[depth - 1]]
+            known[path[:depth]] = b.call(ops.getitem, whole, index, type=kind)  # type: ignore[assignment]
+    return known[path[:-1]], path[-1]
 
 
 def _changed_phi(phi: Phi, joined: Mapping[Value, _Member]) -> Phi:

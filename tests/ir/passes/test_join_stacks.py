@@ -101,6 +101,19 @@ def test_two_stacks_become_one():
     assert "list((f64, f64))" in text
 
 
+@pytest.mark.parametrize("count", [16, 17, 40, 300])
+def test_many_stacks_become_one_of_tuples_of_tuples(count):
+    pushes = ["%y = add %x1, 1.0 : f64", *(f"%z{k} = add %x1, {k}.0 : f64\n  push %s{k}, %z{k}" for k in range(count))]
+    pops = ["%u0 = add %r, 0.5 : f64"]
+    for k in range(count):
+        pops += [f"%a{k} = pop %s{k} : f64", f"%q{k} = mul %u{k}, 0.9 : f64", f"%u{k + 1} = add %q{k}, %a{k} : f64"]
+    pops.append(f"%r2 = add %u{count}, 0.25 : f64")
+    stacks = "\n".join(f"  %s{k} = stack : list(f64)" for k in range(count))
+    text = ROUNDS.format(item="f64", pushes="\n  ".join(pushes), pops="\n  ".join(pops))
+    found = joined(text.replace("  %s = stack : list(f64)\n  %t = stack : list(f64)", stacks))
+    assert found.count("= stack") == found.count("push ") == found.count("= pop") == 1
+
+
 @pytest.mark.parametrize(
     ("pushes", "pops"),
     [
