@@ -1,0 +1,170 @@
+"""Derivatives of routines that several calls share, and second derivatives through their records."""
+
+import numba
+import numpy as np
+import pytest
+
+from tests.adjoints.routines.test_recursion import BY_ROUTES, normal
+from tests.checking.derivatives import check_derivatives
+from zygote_py import gradient, hvp
+from zygote_py.frontend import program
+
+
+@pytest.fixture
+def nothing_is_inlined(monkeypatch):
+    """But what is called in one place only."""
+    monkeypatch.setattr(program, "_MOST_STATEMENTS", -1)
+
+
+@numba.njit
+def chain(a, b, w):
+    """More than a hundred operations."""
+    r = a * w[0]
+    r = np.sin(r) * 0.1 + a * b
+    r = np.sin(r) * 0.2 + a * b
+    r = np.sin(r) * 0.3 + a * b
+    r = np.sin(r) * 0.4 + a * b
+    r = np.sin(r) * 0.5 + a * b
+    r = np.sin(r) * 0.6 + a * b
+    r = np.sin(r) * 0.7 + a * b
+    r = np.sin(r) * 0.1 + a * b
+    r = np.sin(r) * 0.2 + a * b
+    r = np.sin(r) * 0.3 + a * b
+    r = np.sin(r) * 0.4 + a * b
+    r = np.sin(r) * 0.5 + a * b
+    r = np.sin(r) * 0.6 + a * b
+    r = np.sin(r) * 0.7 + a * b
+    r = np.sin(r) * 0.1 + a * b
+    r = np.sin(r) * 0.2 + a * b
+    r = np.sin(r) * 0.3 + a * b
+    r = np.sin(r) * 0.4 + a * b
+    r = np.sin(r) * 0.5 + a * b
+    r = np.sin(r) * 0.6 + a * b
+    r = np.sin(r) * 0.7 + a * b
+    r = np.sin(r) * 0.1 + a * b
+    r = np.sin(r) * 0.2 + a * b
+    r = np.sin(r) * 0.3 + a * b
+    r = np.sin(r) * 0.4 + a * b
+    r = np.sin(r) * 0.5 + a * b
+    r = np.sin(r) * 0.6 + a * b
+    r = np.sin(r) * 0.7 + a * b
+    r = np.sin(r) * 0.1 + a * b
+    r = np.sin(r) * 0.2 + a * b
+    r = np.sin(r) * 0.3 + a * b
+    r = np.sin(r) * 0.4 + a * b
+    r = np.sin(r) * 0.5 + a * b
+    r = np.sin(r) * 0.6 + a * b
+    r = np.sin(r) * 0.7 + a * b
+    r = np.sin(r) * 0.1 + a * b
+    return r + w[1] * b
+
+
+def mixed(x, y, w, v):
+    r = chain(x, 2.0, w) + chain(3.0, y, w) * chain(x, y, w)
+    return r + chain(0.1 * x, 0.4, w) - chain(0.3, 0.2, v)
+
+
+def mixed_again(x, y, w, v):
+    r = 0.0
+    for i in range(3):
+        r += chain(x, 1.0 * i, w)
+    return r + chain(1.0, y, w) + chain(r, y, w) + chain(0.3, 0.2, v)
+
+
+@numba.njit
+def chain_again(a, b, w, n):
+    if n == 0:
+        return chain(a, 0.2, w)
+    if n == 1:
+        return chain_again(0.3, b, w, 0) * a
+    return chain_again(a, b, w, n - 1) + chain_again(b, 0.1, w, n - 2) * chain(0.1, b, w)
+
+
+def mixed_recursions(x, y, w, v):
+    r = chain_again(x, 0.3, w, 3) + chain_again(0.5, 0.2, v, 2)
+    return r * chain_again(0.2, y, w, 2) + chain_again(x, y, w, 1)
+
+
+def test_large_functions_that_call_themselves():
+    args = 0.7, 0.3, normal(2), normal(2)
+    check_derivatives(mixed_recursions, *args, **BY_ROUTES)
+    for wrt in (("x", "y"), ("x", "w"), ("y", "v")):
+        check_derivatives(mixed_recursions, *args, wrt=wrt, **BY_ROUTES)
+
+
+@pytest.mark.parametrize("function", [mixed, mixed_again])
+def test_calls_of_a_large_function_that_differ_in_numbers_share_a_derivative(function):
+    args = 0.7, 0.3, normal(2), normal(2)
+    for wrt in (("x", "y"), ("x",), ("x", "y", "w")):
+        source = gradient(function, wrt=wrt, mode="reverse").source(*args)
+        assert source.count("def chain_forward") == source.count("def chain_reverse") == 1
+    assert gradient(function, wrt=("x", "y"), mode="forward").source(*args).count("def chain_pushforward") == 1
+    check_derivatives(function, *args, **BY_ROUTES)
+
+
+def test_arrays_without_a_derivative_are_not_given_one():
+    source = gradient(mixed, wrt=("x", "v"), mode="reverse").source(0.7, 0.3, normal(2), normal(2))
+    assert source.count("def chain_forward") == 2  # with an adjoint of the array, and without
+    assert source.count("def chain_reverse") == 2
+
+
+def level(p, k):
+    s, t = 0.1, 1.0
+    if k > 0.5:
+        for i in range(len(p)):
+            s += np.sin(p[i] * k) * t + p[i]
+            t = np.cos(s) * p[i]
+    else:
+        for i in range(len(p)):
+            s = s * p[i] ** 2 * k + t
+            t += np.exp(-s * s) * k
+    u = s / (1.0 + t * t)
+    v = np.sin(u) * s + np.cos(t) * u
+    w = np.exp(-v * v) * t + u * v
+    return w * u + s * np.sin(w) + t
+
+
+def levels(p, k):
+    a = level(p, k)
+    b = level(p, 0.4 * k + a)
+    return a * b + np.sin(a) * k
+
+
+def smile(p):
+    r = 0.0
+    for i in range(3):
+        r += levels(p, 0.3 * i)
+    if r > 0.1:
+        r += levels(p, p[0]) * level(p, r)
+    return r
+
+
+@pytest.mark.usefixtures("nothing_is_inlined")
+def test_second_derivatives_go_through_routines_with_records_of_arrays():
+    p = normal(3)
+    check_derivatives(smile, p, **BY_ROUTES)
+    source = hvp(smile).source(p, p)
+    for name in ("level_forward", "level_reverse", "levels_forward", "levels_reverse"):
+        assert f"def {name}_pushforward" in source
+
+
+def looped(x, y):
+    for _ in range(3):
+        y = np.sin(y) * x
+    return y
+
+
+def straight(x, y):
+    a = np.sin(x) * y + np.cos(y) * x
+    return a * np.exp(-a * a) + np.sin(a * x) * y
+
+
+@pytest.mark.parametrize(
+    ("called", "places", "is_called"), [(looped, 7, False), (looped, 9, True), (straight, 9, False)]
+)
+def test_functions_with_loops_are_called_if_there_are_many_calls(called, places, is_called):
+    calls = "".join(f"    r = r + called(x, r + {k}.5)\n" for k in range(places))
+    namespace = {"called": numba.njit(called)}
+    exec(f"def many(x, r):\n{calls}    return r", namespace)
+    source = gradient(namespace["many"], mode="reverse").source(0.3, 0.4)
+    assert (f"def {called.__name__}_forward" in source) is is_called
