@@ -179,7 +179,8 @@ class Companions:
                 made.function = found
             else:
                 self._made[key] = None
-            find_effects([each for each in self._made.values() if each is not None and each.function.blocks])
+            together = self._made.values() if self._cycles.get(routine) else (made,)
+            find_effects([each for each in together if each is not None and each.function.blocks])
         return self._made[key]
 
     @property

@@ -357,11 +357,16 @@ def bandwidth_of(call: DerivedCall, argument_types: tuple[Type, ...], number: in
     except DifferentiationError:  # which is raised again, with what it is about, where the gradient is made
         return None
     function, together = lowered.function, cycles(lowered.routines)
-    if lowered.has_derivatives:
+
+    @functools.cache
+    def size(each: Function) -> int:
+        """Return the number of instructions with all calls that are written out."""
+        called = [routine.function for _, routine in each.calls() if not (routine.is_custom or together[routine])]
+        return sum(len(block.instrs) for block in each.blocks) + sum(map(size, called))
+
+    if lowered.has_derivatives or size(function) > _MOST_INSTRUCTIONS:
         return None
     while calls := {each for each, routine in function.calls() if not (routine.is_custom or together[routine])}:
-        if sum(len(block.instrs) for block in function.blocks) > _MOST_INSTRUCTIONS:
-            return None
         inline_calls(function, calls.__contains__)
     make_canonical(function)
     return hessian_bandwidth(function, function.params[number])
