@@ -125,23 +125,19 @@ class Objects:
                 self._call(instr, routine)
                 return
             case Instr(op=ops.push | ops.setitem, args=(Value(type=types.List()) as values, given, *_)):
-                for item, kind in _parts(given.type):
-                    holder = self._hold(self._object(values))
-                    self._join(holder, self._object(given, item, kind) if item is None else _UNKNOWN)
+                held = self._hold(self._object(values))
+                is_item = _is_like(given.type, values.type.dtype)  # type: ignore[attr-defined]
+                self._pass_on(given, held if is_item else self._unknown(held))
             case Instr(op=ops.pop | ops.getitem, args=(Value(type=types.List()) as values, *_)):
-                for item, kind in _parts(instr.type):
-                    is_held = item is None and instr.type == values.type.dtype  # type: ignore[attr-defined]
-                    source = self._hold(self._object(values)) if is_held else _UNKNOWN
-                    self._join(self._object(instr, item, kind), source)
+                held = self._hold(self._object(values))
+                is_item = _is_like(instr.type, values.type.dtype)  # type: ignore[attr-defined]
+                self._pass_on(instr, held if is_item else self._unknown(held))
             case Instr(op=ops.getitem, args=(Value(type=types.BaseTuple()) as whole, Const(value=int(number)))):
-                for item, kind in _parts(instr.type):
-                    source = self._object(whole, number, kind) if item is None else _UNKNOWN
-                    self._join(self._object(instr, item, kind), source)
+                place = number % len(components_of(whole.type))
+                self._pass_on(instr, self._object(whole, place, instr.type))
             case Instr(op=ops.pack):
                 for place, arg in enumerate(instr.args):
-                    for item, kind in _parts(arg.type):
-                        source = self._object(arg, None, kind) if item is None else _UNKNOWN
-                        self._join(self._object(instr, place, kind), source)
+                    self._pass_on(arg, self._object(instr, place, arg.type))
             case Instr(op=ops.copied, args=(Value(type=types.List()) as values,)):
                 self._join(self._hold(self._object(instr)), self._hold(self._object(values)))
             case Instr(op=ops.stack | np.zeros_like):
@@ -157,21 +153,16 @@ class Objects:
 
     def _add_other(self, instr: Instr) -> None:
         """Add an instruction that moves no items of lists: array operations, and those of which nothing is known."""
-        is_array = isinstance(instr.type, types.Array)
-        if not is_array or not is_fresh(instr):
-            for item, kind in _parts(instr.type):
-                if not is_array:
-                    self._join(self._object(instr, item, kind), _UNKNOWN)
-                    continue
-                for arg in instr.args:
-                    if has_memory(arg.type):
-                        is_plain = isinstance(arg.type, types.Array)
-                        self._join(self._object(instr), self._object(arg) if is_plain else _UNKNOWN)
-        containers = [arg for arg in instr.args if has_memory(arg.type) and not isinstance(arg.type, types.Array)]
-        if may_write(instr) and containers:
-            for arg in instr.args:
-                for each in self._all_in(arg):
-                    self._join(each, _UNKNOWN)
+        given = [arg for arg in instr.args if has_memory(arg.type)]
+        is_plain = all(isinstance(each.type, types.Array) for each in given)
+        if is_plain and isinstance(instr.type, types.Array):
+            if not is_fresh(instr):
+                for arg in given:
+                    self._join(self._object(instr), self._object(arg))
+        elif has_memory(instr.type) or (may_write(instr) and not is_plain):
+            for each in (*given, instr):
+                for one in self._all_in(each):
+                    self._join(one, _UNKNOWN)
 
     def _call(self, call: Instr, routine: Routine) -> None:
         if (summary := self._known.get(routine)) is None:
@@ -186,6 +177,17 @@ class Objects:
         for path in summary.unknown:
             self._join(self._at(call, path), _UNKNOWN)
         self._written += [self._at(call, path) for path in summary.written if path.argument is not None]
+
+    def _pass_on(self, value: Operand, place: int) -> None:
+        """Join an array or a list with the object of a place; what stands in a tuple in such a place is not known."""
+        for part, kind in _parts(value.type):
+            given = self._object(value, part, kind)
+            self._join(given, place if part is None else self._unknown(given))
+
+    def _unknown(self, each: int) -> int:
+        """Let an object be one of which nothing is known."""
+        self._join(each, _UNKNOWN)
+        return _UNKNOWN
 
     def _at(self, call: Instr, path: Path) -> int:
         return self._reached(call if path.argument is None else call.args[path.argument], path)
@@ -247,6 +249,15 @@ class Objects:
                     pending.append((held, _UNKNOWN))
             elif held is not None:
                 pending.append((self._held.setdefault(kept, held), held))
+
+
+def _is_like(kind: Type, other: Type) -> bool:
+    """Return whether a value of a type may be an item of lists of another, and not several of them."""
+    if isinstance(kind, types.List) and isinstance(other, types.List):
+        return _is_like(kind.dtype, other.dtype)
+    if isinstance(kind, types.Array) or isinstance(other, types.Array):
+        return isinstance(kind, types.Array) and isinstance(other, types.Array)
+    return not isinstance(kind, types.List) and not isinstance(other, types.List)
 
 
 def _is_empty(operand: Operand) -> bool:

@@ -376,7 +376,7 @@ def _tuple_with(b: Builder, known: dict[tuple[int, ...], Instr], member: _Member
             whole = known[path[: depth - 1]]
             index = Const(path[depth - 1], types.int64)
             kind = components_of(whole.type)[path[depth - 1]]
-            known[path[:depth]] = b.call(ops.getitem, whole, index, type=kind)  # type: ignore[assignment]
+            known[path[:depth]] = b.call(ops.getitem, whole, index, type=kind)
     return known[path[:-1]], path[-1]
 
 

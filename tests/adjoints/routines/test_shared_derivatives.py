@@ -6,7 +6,7 @@ import pytest
 
 from tests.adjoints.routines.test_recursion import BY_ROUTES, normal
 from tests.checking.derivatives import check_derivatives
-from zygote_py import gradient, hvp
+from zygote_py import gradient, hvp, value_and_gradient
 from zygote_py.frontend import program
 
 
@@ -168,3 +168,26 @@ def test_functions_with_loops_are_called_if_there_are_many_calls(called, places,
     exec(f"def many(x, r):\n{calls}    return r", namespace)
     source = gradient(namespace["many"], mode="reverse").source(0.3, 0.4)
     assert (f"def {called.__name__}_forward" in source) is is_called
+
+
+def update(a, b, v, n):
+    w = np.sin(b[0]) * v
+    lists = ([a], [a.copy()])
+    lists[n][0][0] = v * v
+    return w + b[0] * b[0] * v
+
+
+def updated(x, v):
+    y = x * 2.0
+    return update(y, y, v, 0) + update(y, x * 3.0, v, 0)
+
+
+@pytest.mark.usefixtures("nothing_is_inlined")
+def test_an_array_that_is_written_to_in_one_of_several_lists():
+    """It was not seen that the call writes to an array that it gets twice."""
+    x, v = np.array([0.3, 0.5, -0.2]), 0.4
+    y, b = 2.0 * x, 3.0 * x
+    value = np.sin(y[0]) * v + v**4 * v
+    value += np.sin(b[0]) * v + b[0] ** 2 * v
+    assert value_and_gradient(updated)(x, v)[0] == pytest.approx(value)
+    check_derivatives(updated, x, v, **BY_ROUTES)

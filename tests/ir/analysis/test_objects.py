@@ -123,6 +123,25 @@ PROGRAMS = {
         "%n = record 0 : f64[:]; push %s, %n; push %t, %n; adds %s, %t",
         False,
     ),
+    "what is taken out of a tuple in a list": (
+        "%l = stack : list((f64[:], i64)); %p = pack %x, 1 : (f64[:], i64); push %l, %p;"
+        " %q = pop %l : (f64[:], i64); %u = getitem %q, 0 : f64[:]; push %s, %u; push %t, %x; adds %s, %t",
+        True,
+    ),
+    "what is taken out of a tuple in a tuple": (
+        "%p = pack %x, 1 : (f64[:], i64); %l = pack %p, 2 : ((f64[:], i64), i64); %q = getitem %l, 0 : (f64[:], i64);"
+        " %u = getitem %q, 0 : f64[:]; push %s, %u; push %t, %x; adds %s, %t",
+        True,
+    ),
+    "the last item of a tuple": (
+        "%p = pack 1, %x : (i64, f64[:]); %u = getitem %p, -1 : f64[:]; push %s, %u; push %t, %x; adds %s, %t",
+        True,
+    ),
+    "any item of a tuple": (
+        "%p = pack %x, %y : (f64[:], f64[:]); %n = dim %x, 0 : i64; %u = getitem %p, %n : f64[:]; push %s, %u;"
+        " push %t, %x; adds %s, %t",
+        True,
+    ),
     "a view": (
         "%u = np.transpose %x : f64[:]; push %s, %u; push %t, %x; adds %s, %t",
         True,
