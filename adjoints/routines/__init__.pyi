@@ -12,7 +12,6 @@ from .alias_checks import (
 from .derivatives import (
     Derivatives as Derivatives,
     calls_with_cases as calls_with_cases,
-    joined_cases as joined_cases,
     primal_of as primal_of,
 )
 from .frames import (
@@ -25,3 +24,4 @@ from .frames import (
 from .inverses import Inverse as Inverse, check_steps as check_steps, inverse_of as inverse_of
 from .reachable import routines_behind as routines_behind
 from .repeatable import make_repeatable as make_repeatable
+from .shared_cases import joined_cases as joined_cases

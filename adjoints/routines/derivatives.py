@@ -24,7 +24,6 @@ from zygote_py.adjoints.analysis import (
     find_active,
     find_left_out,
     has_shadow,
-    is_number,
     through,
 )
 from zygote_py.adjoints.reverse.adjoint import Prepared, make_adjoint
@@ -36,6 +35,7 @@ from zygote_py.adjoints.reverse.snapshots import keep_contents
 from zygote_py.adjoints.reverse.split import Halves
 from zygote_py.adjoints.routines.alias_checks import refuse_shared_arguments
 from zygote_py.adjoints.routines.extremes import keep_index_of_extremes
+from zygote_py.adjoints.routines.shared_cases import joined_cases
 from zygote_py.ir import (
     Block,
     Builder,
@@ -379,40 +379,6 @@ def _take_apart(primal: Function, instr: Instr, derivative: Derivative, stacks: 
         *(each for each in block.instrs[place:] if each not in old_ones),
     ]
     return Call(derivative, forward, {n: stand.get(item, item) for n, item in enumerate(items)}, stacks)
-
-
-_LARGE = 100  # operations
-
-
-def joined_cases(
-    calls: Iterable[tuple[Instr, Case]], known: Iterable[tuple[Routine, Case]], decided: Collection[Routine] = ()
-) -> list[tuple[Instr, Case]]:
-    """Return calls with cases that serve all calls of a large routine, unless arrays make the difference.
-
-    A case that is `known`, for which there is a derivative, is taken if it serves. What a call does not need, adjoints
-    and tangents of numbers, takes less than another derivative to compile. The cases of some routines are `decided`.
-    """
-    joined = {_kind(routine, case): case for routine, case in known}
-    found: list[tuple[Instr, object]] = []
-    for instr, case in calls:
-        assert isinstance(instr.op, Routine)
-        kind = _kind(instr.op, case) if instr.op not in decided and _is_large(instr.op) else instr
-        joined[kind] = joined.get(kind, case) | case
-        found.append((instr, kind))
-    return [(instr, joined[kind]) for instr, kind in found]
-
-
-def _is_large(routine: Routine) -> bool:
-    """Return whether the derivative of a routine, made from its function, takes long to compile."""
-    is_plain = routine.derivation is None and not routine.is_custom
-    return is_plain and sum(len(block.instrs) for block in routine.function.blocks) >= _LARGE
-
-
-def _kind(routine: Routine, case: Case) -> object:
-    """Return what the cases of calls have in common that differ in numbers only."""
-    params = routine.function.params
-    arrays = frozenset(number for number in case.active if not is_number(params[number].type))
-    return routine, arrays, case.clobbered, case.clobbered_result
 
 
 def _written(routine: Routine, primal: Function) -> list[Param]:

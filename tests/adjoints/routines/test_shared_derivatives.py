@@ -191,3 +191,36 @@ def test_an_array_that_is_written_to_in_one_of_several_lists():
     value += np.sin(b[0]) * v + b[0] ** 2 * v
     assert value_and_gradient(updated)(x, v)[0] == pytest.approx(value)
     check_derivatives(updated, x, v, **BY_ROUTES)
+
+
+@numba.njit
+def simulated(w, t, n):
+    s, z = 0.0, t
+    for _ in range(n):
+        z = np.sin(z * 1.01) * np.cos(z) + z * np.exp(-z * z)
+        s += z
+    return chain(s / n, w[0], w)
+
+
+@numba.njit
+def simulated_within(w, t, n):
+    return chain(t, simulated(w, t, n), w)
+
+
+def simulations(w, t):
+    r = simulated(w, t, 3)
+    for k in range(4):
+        r = np.sin(r + simulated(w * r, 0.3 + k, 50))
+    return r
+
+
+def simulations_within(w, t):
+    return simulated_within(w, t, 3) + np.sin(simulated_within(w, 0.3, 50)) * simulated(w, 0.2, 7)
+
+
+@pytest.mark.usefixtures("nothing_is_inlined")
+@pytest.mark.parametrize("function", [simulations, simulations_within])
+def test_loops_that_matter_to_one_call_only_are_not_recorded_for_others(function):
+    w = normal(2)
+    check_derivatives(function, w, 0.4, **BY_ROUTES)
+    assert gradient(function, wrt=("w", "t"), mode="reverse").source(w, 0.4).count("def simulated_forward") == 2
