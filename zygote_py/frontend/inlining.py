@@ -25,7 +25,7 @@ from zygote_py.frontend import custom_calls as given
 from zygote_py.frontend.expressions import arrays
 from zygote_py.frontend.expressions.calls import Method
 from zygote_py.frontend.frames import Frame, methods_of
-from zygote_py.frontend.program import Program
+from zygote_py.frontend.program import Program, labels_in_loops
 from zygote_py.frontend.values import (
     Emitter,
     LoweredValue,
@@ -64,22 +64,27 @@ class Inlined:
 def program_of(typed: st.TypedFunction) -> Program:
     """Return a function and those that it calls."""
     caught: set[st.TypedFunction] = set()
-    return Program(typed, lambda function: list(_callees(function, caught)), caught)
+    repeated: set[st.TypedFunction] = set()
+    return Program(typed, lambda function: list(_callees(function, caught, repeated)), caught, repeated)
 
 
-def _callees(function: st.TypedFunction, caught: set[st.TypedFunction]) -> Iterator[st.TypedFunction]:
+def _callees(
+    function: st.TypedFunction, caught: set[st.TypedFunction], repeated: set[st.TypedFunction]
+) -> Iterator[st.TypedFunction]:
     """Yield the functions that one calls, once for each call in it, except those of this package's library.
 
-    Those that it calls in a `try` are added to `caught`.
+    Those that it calls in a `try` are added to `caught`, those that it calls in a loop to `repeated`.
     """
-    methods = methods_of(function)
-    for block in function.blocks.values():
+    methods, looped = methods_of(function), labels_in_loops(function)
+    for label, block in function.blocks.items():
         for statement in block.statements:
             for own, taken in _calls(function, methods, statement):
                 if (callee := function.callee_of(own, taken)) is not None:
                     yield callee
                     if isinstance(block.ending, st.Try):
                         caught.add(callee)
+                    if label in looped:
+                        repeated.add(callee)
 
 
 def _calls(

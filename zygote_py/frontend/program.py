@@ -32,8 +32,8 @@ from zygote_py.ir import Routine, Type, identifier, is_identifier, leaf_types
 from zygote_py.ir.analysis import reach
 
 # The limit on all copies of a function that is called in several places, in Numba's statements, of which a line of
-# source has about four. If it loops, and is called in many places, fewer: a copy is two loops, and takes longer to
-# compile than a call does.
+# source has about four. If it loops, and is called in many places that are in no loop, fewer: a copy is two loops, and
+# takes longer to compile than a call does.
 _MOST_STATEMENTS = 400
 _MANY = 8  # places
 _FAST = frozenset(("afn", "arcp", "contract", "fast", "ninf", "nnan", "nsz", "reassoc"))  # flags of LLVM's
@@ -44,15 +44,21 @@ Callees = Callable[[st.TypedFunction], list[st.TypedFunction]]
 class Program:
     """A function and those that it calls, and the routines among them."""
 
-    def __init__(self, root: st.TypedFunction, callees: Callees, caught: Collection[st.TypedFunction]) -> None:
-        """`caught` are the functions that are called in a `try`; `callees` adds those that it finds."""
+    def __init__(
+        self,
+        root: st.TypedFunction,
+        callees: Callees,
+        caught: Collection[st.TypedFunction],
+        repeated: Collection[st.TypedFunction],
+    ) -> None:
+        """`caught` are functions called in a `try`, `repeated` in a loop; `callees` adds those that it finds."""
         self._calls: dict[st.TypedFunction, list[st.TypedFunction]] = {}
         self._chosen: set[st.TypedFunction] = set()  # those that are to be routines
         self._routines: dict[st.TypedFunction, Routine] = {}
         self.inlined: dict[st.TypedFunction, Derived] = {}  # the derivatives that stand in the place of their calls
         self.prepared = cache(with_tuples)  # a function as it is lowered: with tuples for lists that are only passed on
         self._survey(root, callees, [])
-        self._choose(self._with_callees(caught))
+        self._choose(self._with_callees(caught), self._with_callees(repeated))
 
     def captured(self, function: st.TypedFunction) -> dict[object, tuple[st.Capture, Type]]:
         """Return the captured variables of a function and those inlined into it, by key, with names of their own."""
@@ -123,8 +129,11 @@ class Program:
         """Return functions together with those that they call."""
         return set(reach(functions, lambda function: self._calls.get(function, ())))
 
-    def _choose(self, caught: Collection[st.TypedFunction]) -> None:
-        """Choose the routines; a function called in a `try` is inlined if possible, so that it may raise."""
+    def _choose(self, caught: Collection[st.TypedFunction], repeated: Collection[st.TypedFunction]) -> None:
+        """Choose the routines; a function called in a `try` is inlined if possible, so that it may raise.
+
+        One that is called in a loop is inlined rather than others: a call that keeps records of loops takes longer.
+        """
         given = [each for each in self._calls if each.given is not None]
         called = {part for each in given for part in (each, *each.given.parts)}  # type: ignore[union-attr]
         for recursive in self._chosen:
@@ -150,7 +159,7 @@ class Program:
         def size(function: st.TypedFunction) -> int:
             inside = (1 if callee in self._chosen else size(callee) for callee in self._calls[function])
             own = _size(function) + sum(inside)
-            is_costly = places[function] >= _MANY and _has_loops(function)
+            is_costly = places[function] >= _MANY and function not in repeated and _has_loops(function)
             most = _MOST_STATEMENTS * 3 // 8 if is_costly else _MOST_STATEMENTS
             many = places[function] > 1 and own * places[function] > most
             if many and function not in caught and not _no_routine(function):
@@ -219,7 +228,20 @@ def _has_loops(function: st.TypedFunction) -> bool:
             of_arrays = any(isinstance(function.types[arg], types.Array) for arg in taken)
             if of_arrays or (not own and isinstance(function.types[each.target], whole)):
                 return True
-    return any(target <= label for label, block in function.blocks.items() for target in targets(block.ending))
+    return bool(labels_in_loops(function))
+
+
+def labels_in_loops(function: st.TypedFunction) -> set[st.Label]:
+    """Return the labels of the blocks that a function may run several times."""
+    edges = ((target, label) for label, block in function.blocks.items() for target in targets(block.ending))
+    back = sorted(((target, label) for target, label in edges if target <= label), reverse=True)
+    found, last = set[st.Label](), -1
+    for label in sorted(function.blocks):
+        while back and back[-1][0] <= label:
+            last = max(last, back.pop()[1])
+        if label <= last:
+            found.add(label)
+    return found
 
 
 def _own(function: st.TypedFunction) -> Iterator[tuple[st.Capture, Type]]:

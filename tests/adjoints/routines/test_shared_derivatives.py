@@ -159,13 +159,24 @@ def straight(x, y):
     return a * np.exp(-a * a) + np.sin(a * x) * y
 
 
+STRAIGHT = "    r = r + called(x, r + {k}.5)\n"
+IN_A_LOOP = "    for i in range(2):\n        r = r + called(x, r + {k}.5) * i\n"
+
+
 @pytest.mark.parametrize(
-    ("called", "places", "is_called"), [(looped, 7, False), (looped, 9, True), (straight, 9, False)]
+    ("called", "places", "line", "is_called"),
+    [
+        (looped, 7, STRAIGHT, False),
+        (looped, 9, STRAIGHT, True),
+        (straight, 9, STRAIGHT, False),
+        (looped, 9, IN_A_LOOP, False),
+    ],
 )
-def test_functions_with_loops_are_called_if_there_are_many_calls(called, places, is_called):
-    calls = "".join(f"    r = r + called(x, r + {k}.5)\n" for k in range(places))
+def test_functions_with_loops_are_called_if_there_are_many_calls(called, places, line, is_called):
+    """In no loop: there a call is slower than a copy."""
     namespace = {"called": numba.njit(called)}
-    exec(f"def many(x, r):\n{calls}    return r", namespace)
+    lines = "".join(line.format(k=k) for k in range(places))
+    exec(f"def many(x, r):\n{lines}    return r", namespace)
     source = gradient(namespace["many"], mode="reverse").source(0.3, 0.4)
     assert (f"def {called.__name__}_forward" in source) is is_called
 
