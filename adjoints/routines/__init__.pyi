@@ -9,11 +9,7 @@ from .alias_checks import (
     refuse_shared_arguments as refuse_shared_arguments,
     share_memory as share_memory,
 )
-from .derivatives import (
-    Derivatives as Derivatives,
-    calls_with_cases as calls_with_cases,
-    primal_of as primal_of,
-)
+from .derivatives import Derivatives as Derivatives, calls_with_cases as calls_with_cases, primal_of as primal_of
 from .frames import (
     ForwardFrame as ForwardFrame,
     LoopState as LoopState,

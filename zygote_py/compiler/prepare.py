@@ -364,7 +364,7 @@ def bandwidth_of(call: DerivedCall, argument_types: tuple[Type, ...], number: in
         called = [routine.function for _, routine in each.calls() if not (routine.is_custom or together[routine])]
         return sum(len(block.instrs) for block in each.blocks) + sum(map(size, called))
 
-    if lowered.has_derivatives or size(function) > _MOST_INSTRUCTIONS:
+    if lowered.has_derivatives or (function.calls() and size(function) > _MOST_INSTRUCTIONS):
         return None
     while calls := {each for each, routine in function.calls() if not (routine.is_custom or together[routine])}:
         inline_calls(function, calls.__contains__)

@@ -7,6 +7,7 @@ import pytest
 from tests.adjoints.routines.test_recursion import BY_ROUTES, normal
 from tests.checking.derivatives import check_derivatives
 from zygote_py import gradient, hvp, value_and_gradient
+from zygote_py.adjoints.routines import shared_cases
 from zygote_py.frontend import program
 
 
@@ -16,47 +17,17 @@ def nothing_is_inlined(monkeypatch):
     monkeypatch.setattr(program, "_MOST_STATEMENTS", -1)
 
 
+@pytest.fixture(autouse=True)
+def a_few_operations_are_many(monkeypatch):
+    monkeypatch.setattr(shared_cases, "_LARGE", 5)
+
+
 @numba.njit
 def chain(a, b, w):
-    """More than a hundred operations."""
     r = a * w[0]
-    r = np.sin(r) * 0.1 + a * b
-    r = np.sin(r) * 0.2 + a * b
-    r = np.sin(r) * 0.3 + a * b
-    r = np.sin(r) * 0.4 + a * b
-    r = np.sin(r) * 0.5 + a * b
-    r = np.sin(r) * 0.6 + a * b
-    r = np.sin(r) * 0.7 + a * b
-    r = np.sin(r) * 0.1 + a * b
-    r = np.sin(r) * 0.2 + a * b
-    r = np.sin(r) * 0.3 + a * b
-    r = np.sin(r) * 0.4 + a * b
-    r = np.sin(r) * 0.5 + a * b
-    r = np.sin(r) * 0.6 + a * b
-    r = np.sin(r) * 0.7 + a * b
-    r = np.sin(r) * 0.1 + a * b
-    r = np.sin(r) * 0.2 + a * b
-    r = np.sin(r) * 0.3 + a * b
-    r = np.sin(r) * 0.4 + a * b
-    r = np.sin(r) * 0.5 + a * b
-    r = np.sin(r) * 0.6 + a * b
-    r = np.sin(r) * 0.7 + a * b
-    r = np.sin(r) * 0.1 + a * b
-    r = np.sin(r) * 0.2 + a * b
-    r = np.sin(r) * 0.3 + a * b
-    r = np.sin(r) * 0.4 + a * b
-    r = np.sin(r) * 0.5 + a * b
-    r = np.sin(r) * 0.6 + a * b
-    r = np.sin(r) * 0.7 + a * b
-    r = np.sin(r) * 0.1 + a * b
-    r = np.sin(r) * 0.2 + a * b
-    r = np.sin(r) * 0.3 + a * b
-    r = np.sin(r) * 0.4 + a * b
-    r = np.sin(r) * 0.5 + a * b
-    r = np.sin(r) * 0.6 + a * b
-    r = np.sin(r) * 0.7 + a * b
-    r = np.sin(r) * 0.1 + a * b
-    return r + w[1] * b
+    for_both = np.sin(r) * 0.1 + a * b
+    for_both = np.sin(for_both) * 0.2 + a * b * r
+    return for_both + w[1] * b
 
 
 def mixed(x, y, w, v):
@@ -85,6 +56,7 @@ def mixed_recursions(x, y, w, v):
     return r * chain_again(0.2, y, w, 2) + chain_again(x, y, w, 1)
 
 
+@pytest.mark.usefixtures("nothing_is_inlined")
 def test_large_functions_that_call_themselves():
     args = 0.7, 0.3, normal(2), normal(2)
     check_derivatives(mixed_recursions, *args, **BY_ROUTES)
@@ -92,6 +64,14 @@ def test_large_functions_that_call_themselves():
         check_derivatives(mixed_recursions, *args, wrt=wrt, **BY_ROUTES)
 
 
+@pytest.mark.usefixtures("nothing_is_inlined")
+def test_small_functions_have_a_derivative_for_each_kind_of_call(monkeypatch):
+    monkeypatch.setattr(shared_cases, "_LARGE", 100)
+    source = gradient(mixed, wrt=("x", "y"), mode="reverse").source(0.7, 0.3, normal(2), normal(2))
+    assert source.count("def chain_forward") > 1
+
+
+@pytest.mark.usefixtures("nothing_is_inlined")
 @pytest.mark.parametrize("function", [mixed, mixed_again])
 def test_calls_of_a_large_function_that_differ_in_numbers_share_a_derivative(function):
     args = 0.7, 0.3, normal(2), normal(2)
@@ -102,6 +82,7 @@ def test_calls_of_a_large_function_that_differ_in_numbers_share_a_derivative(fun
     check_derivatives(function, *args, **BY_ROUTES)
 
 
+@pytest.mark.usefixtures("nothing_is_inlined")
 def test_arrays_without_a_derivative_are_not_given_one():
     source = gradient(mixed, wrt=("x", "v"), mode="reverse").source(0.7, 0.3, normal(2), normal(2))
     assert source.count("def chain_forward") == 2  # with an adjoint of the array, and without

@@ -29,7 +29,7 @@ def quick_liveness() -> Iterator[None]:
     """Within this, Numba finds the lifetimes of variables so, and the variables of each statement."""
     instructions: Any = ir.Inst
     given_list = instructions._rec_list_vars
-    given = analysis.compute_live_map, analysis.compute_dead_maps, analysis.compute_live_variables
+    given: Any = analysis.compute_live_map, analysis.compute_dead_maps, analysis.compute_live_variables
 
     def list_variables(instruction: Any, part: Any) -> list[Any]:
         kind = part.__class__
@@ -38,10 +38,12 @@ def quick_liveness() -> Iterator[None]:
         return [] if kind in _WITHOUT else given_list(instruction, part)
 
     def dead_maps_of(cfg: Any, blocks: Any, live: Any, defined: Any) -> Any:
-        return (dead_maps if isinstance(live, LiveMap) else given[1])(cfg, blocks, live, defined)
+        is_ours = isinstance(live, _LiveMap) and live.given is defined
+        return dead_maps(cfg, blocks, live) if is_ours else given[1](cfg, blocks, live, defined)
 
     def live_variables_of(cfg: Any, blocks: Any, defined: Any, dead: Any) -> Any:
-        return (live_variables if isinstance(dead, DeadMap) else given[2])(cfg, blocks, defined, dead)
+        is_ours = isinstance(dead, _DeadMap) and dead.found.given is defined
+        return live_variables(cfg, blocks, dead) if is_ours else given[2](cfg, blocks, defined, dead)
 
     analysis.compute_live_map = live_map
     analysis.compute_dead_maps = dead_maps_of
@@ -54,29 +56,32 @@ def quick_liveness() -> Iterator[None]:
         instructions._rec_list_vars = given_list
 
 
-class LiveMap(dict[int, set[str]]):
+class _LiveMap(dict[int, set[str]]):
     """The names of the variables that are live at the start of each block, made when they are looked at; and as ints.
 
-    `bits` numbers the variables, and `defined` has those that each block defines.
+    `bits` numbers the variables, and `defined` has those that each block defines, as they were `given` by name.
     """
 
-    def __init__(self, live: Mapping[int, int], bits: dict[str, int], defined: Mapping[int, int]) -> None:
+    def __init__(
+        self, live: Mapping[int, int], bits: dict[str, int], defined: Mapping[int, int], given: Mapping[int, set[str]]
+    ) -> None:
         super().__init__()
         self.live = live
         self.bits = bits
         self.defined = defined
+        self.given = given
 
     def __missing__(self, label: int) -> set[str]:
-        found = self[label] = set(names_of(self.live[label], list(self.bits)))
+        found = self[label] = set(_names(self.live[label], list(self.bits)))
         return found
 
 
-class DeadMap(dict[int, set[str]]):
-    """The names of the variables that are deleted in each block, and the ints of a `LiveMap`."""
+class _DeadMap(dict[int, set[str]]):
+    """The names of the variables that are deleted in each block, and the ints of a `_LiveMap`."""
 
-    def __init__(self, dead: Mapping[int, int], found: LiveMap) -> None:
+    def __init__(self, dead: Mapping[int, int], found: _LiveMap) -> None:
         names = list(found.bits)
-        super().__init__((label, set(names_of(each, names))) for label, each in dead.items())
+        super().__init__((label, set(_names(each, names))) for label, each in dead.items())
         self.dead = dead
         self.found = found
 
@@ -89,12 +94,12 @@ class _Available:
         self._bits = bits
 
     def __iter__(self) -> Iterator[str]:
-        return names_of(self._variables, list(self._bits))
+        return _names(self._variables, list(self._bits))
 
 
 def live_map(
     cfg: Any, blocks: Mapping[int, Any], used: Mapping[int, set[str]], defined: Mapping[int, set[str]]
-) -> LiveMap:
+) -> _LiveMap:
     """Return the variables that are live at the start of each block, as `numba.core.analysis.compute_live_map`."""
     order = cfg.topo_order()
     bits: dict[str, int] = {}
@@ -121,10 +126,10 @@ def live_map(
                 if found & ~live[each]:
                     live[each] |= found
                     changing = True
-    return LiveMap({label: live[label] for label in blocks}, bits, definitions)
+    return _LiveMap({label: live[label] for label in blocks}, bits, definitions, defined)
 
 
-def dead_maps(cfg: Any, blocks: Mapping[int, Any], found: LiveMap, defined: Mapping[int, set[str]]) -> Any:
+def dead_maps(cfg: Any, blocks: Mapping[int, Any], found: _LiveMap) -> Any:
     """Return the variables to delete in and after each block, as `numba.core.analysis.compute_dead_maps`."""
     inside: dict[int, int] = {}
     escaping = dict.fromkeys(blocks, 0)
@@ -142,27 +147,25 @@ def dead_maps(cfg: Any, blocks: Mapping[int, Any], found: LiveMap, defined: Mapp
             at_exit |= at_end
     _check_all_end(cfg, found, (*inside.values(), *escaping.values(), at_exit))
     names = list(found.bits)
-    of_successors = defaultdict(set, ((label, set(names_of(each, names))) for label, each in escaping.items()))
+    of_successors = defaultdict(set, ((label, set(_names(each, names))) for label, each in escaping.items()))
     return analysis._dead_maps_result(
-        internal={label: set(names_of(each, names)) for label, each in inside.items()},
+        internal={label: set(_names(each, names)) for label, each in inside.items()},
         escaping=of_successors,
-        combined=DeadMap({label: inside[label] | escaping[label] for label in blocks}, found),
+        combined=_DeadMap({label: inside[label] | escaping[label] for label in blocks}, found),
     )
 
 
-def _check_all_end(cfg: Any, found: LiveMap, ended: Sequence[int]) -> None:
+def _check_all_end(cfg: Any, found: _LiveMap, ended: Sequence[int]) -> None:
     missing = 0
     for each in found.live.values():
         missing |= each
     for each in ended:
         missing &= ~each
     if missing and cfg.exit_points():
-        raise RuntimeError(f"liveness info missing for vars: {set(names_of(missing, list(found.bits)))}")
+        raise RuntimeError(f"liveness info missing for vars: {set(_names(missing, list(found.bits)))}")
 
 
-def live_variables(
-    cfg: Any, blocks: Mapping[int, Any], defined: Mapping[int, set[str]], dead: DeadMap
-) -> Mapping[int, Any]:
+def live_variables(cfg: Any, blocks: Mapping[int, Any], dead: _DeadMap) -> Mapping[int, Any]:
     """Return the variables available at the start of each block, as `numba.core.analysis.compute_live_variables`."""
     order, bits = cfg.topo_order(), dead.found.bits
     available = dict.fromkeys(blocks, 0)
@@ -186,7 +189,7 @@ def _joined(names: set[str], bits: dict[str, int]) -> int:
     return joined
 
 
-def names_of(variables: int, names: Sequence[str]) -> Iterator[str]:
+def _names(variables: int, names: Sequence[str]) -> Iterator[str]:
     """Yield the names of the variables of a set."""
     while variables:
         lowest = variables & -variables
