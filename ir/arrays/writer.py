@@ -6,6 +6,7 @@ writer.fitting(%n, m)                   %n2 = fitting_length %n, %m : i64
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Hashable
 
@@ -48,7 +49,7 @@ class Writer:
 
     def _compute(self, length: Length) -> Operand:
         if length.parts:
-            return self.add(ops.common_length, *map(self.length, length.parts), type=INDEX, hint="n")
+            return functools.reduce(self._common, map(self.length, length.parts))
         assert length.array is not None
         axis = Const(length.axis, INDEX)
         return self.add(ops.dim, length.array, axis, type=INDEX, hint=_LENGTHS[min(length.axis, 3)])
@@ -57,10 +58,15 @@ class Writer:
         """Return the length of the target, after a check that an axis of length `value` broadcasts to it."""
         key = "fitting", target, value.key
         if key not in self._lengths:
-            others = [part for part in value.parts or (value,) if length is None or part.key != length.key]
-            lengths = list(map(self.length, others))
-            self._lengths[key] = self.add(ops.fitting_length, target, *lengths, type=INDEX, hint="n")
+            fits = target
+            for part in value.parts or (value,):
+                if length is None or part.key != length.key:
+                    fits = self.add(ops.fitting_length, fits, self.length(part), type=INDEX, hint="n")
+            self._lengths[key] = fits
         return self._lengths[key]
+
+    def _common(self, first: Operand, second: Operand) -> Operand:
+        return self.add(ops.common_length, first, second, type=INDEX, hint="n")
 
     def equal(self, a: Operand, b: Operand) -> Operand:
         """Return whether two lengths are equal, as an operand."""

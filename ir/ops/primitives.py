@@ -120,24 +120,21 @@ def zeros(*shape: int) -> Any:
 
 
 @primitive(role=Role.CHECK)
-def common_length(first: int, *others: int) -> int:
+def common_length(first: int, second: int) -> int:
     """Return the length to which axes of these lengths broadcast. Raises ValueError if they do not fit."""
-    length = first
-    for other in others:
-        if length == 1:
-            length = other
-        elif other not in (1, length):
-            raise ValueError("operands could not be broadcast together: axes of different lengths")
-    return length
+    if first == 1:
+        return second
+    if second == 1 or first == second:
+        return first
+    raise ValueError("operands could not be broadcast together: axes of different lengths")
 
 
 @primitive(role=Role.CHECK)
-def fitting_length(target: int, *others: int) -> int:
-    """Return the first length. Raises ValueError if axes of the other lengths do not broadcast to it."""
-    for other in others:
-        if other not in (1, target):
-            raise ValueError("the value does not have the shape of what it is assigned to")
-    return target
+def fitting_length(target: int, other: int) -> int:
+    """Return the first length. Raises ValueError if an axis of the other length does not broadcast to it."""
+    if other == 1 or target == other:
+        return target
+    raise ValueError("the value does not have the shape of what it is assigned to")
 
 
 @primitive(role=Role.CHECK)

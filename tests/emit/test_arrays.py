@@ -19,7 +19,8 @@ PROGRAMS = {
         function f(%x: f64[:, :]F, %n: i64) -> (f64[:, :]F, f32[:, :]F, c128[:], bool[:])
         b0:
           %m = dim %x, 0 : i64
-          %k = common_length %n, 1, %m : i64
+          %l = common_length %n, 1 : i64
+          %k = common_length %l, %m : i64
           %a = zeros %k, 2 : f64[:, :]F
           %b = record %k, 2 : f32[:, :]F
           setitem %b, f32(1.5)

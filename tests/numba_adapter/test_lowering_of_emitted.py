@@ -14,7 +14,7 @@ from numba.core.runtime import _nrt_python, rtsys
 
 from zygote_py import gradient
 from zygote_py.numba_adapter.emitted.linear_ssa import make_ssa
-from zygote_py.numba_adapter.emitted.lowering.registers import kept_in_registers
+from zygote_py.numba_adapter.emitted.lowering.registers import delete_once, kept_in_registers
 from zygote_py.numba_adapter.emitted.pipeline import EmittedPipeline
 
 pytestmark = pytest.mark.compiled
@@ -99,7 +99,23 @@ def of_views(n):
     return total
 
 
-@pytest.mark.parametrize("f", [made_in_loops, on_one_way, of_exchanged, of_lists, with_handler, of_views])
+def used_up_on_two_ways(n):
+    a = np.full(3, 2.0)
+    total = 0.0
+    if n > 2:
+        for i in range(n):
+            total += a[i % 3]
+    else:
+        for i in range(n):
+            for j in range(3):
+                total -= a[j] * i
+    b = np.ones(2)
+    return total + b[n % 2]
+
+
+@pytest.mark.parametrize(
+    "f", [made_in_loops, on_one_way, of_exchanged, of_lists, with_handler, of_views, used_up_on_two_ways]
+)
 def test_variables(f):
     compiled = numba.njit(f, pipeline_class=EmittedPipeline)
     compiled(1)
@@ -365,6 +381,20 @@ def test_which_variables_are_values():
     kept = kept_in_registers(blocks, lambda name: name in ("a", "b"))
     assert {"a", "n"} <= kept  # nothing deletes `a`, and it is assigned once
     assert "b" not in kept  # the array of the last iteration has to be freed where it is assigned again
+
+
+def test_an_array_that_two_ways_use_last_is_a_value():
+    blocks = run_frontend(used_up_on_two_ways, emit_dels=True).blocks
+    assert "a" not in kept_in_registers(blocks, lambda name: name == "a")  # both ways delete it, and where they meet
+    delete_once(blocks)
+    assert "a" in kept_in_registers(blocks, lambda name: name == "a")
+
+
+@pytest.mark.optimised
+def test_loops_over_repeated_axes_are_not_unrolled():
+    text = gradient(lambda x, y: np.sum(x / y)).inspect_llvm(np.ones(3), np.ones(1))
+    assert "vector.body" in text
+    assert ".prol" not in text  # the rounds before those that are unrolled
 
 
 def of_complex(a, b):

@@ -140,7 +140,7 @@ class _Broadcast:
         """Return whether a length is 1 or that of the loop: lengths that do not broadcast have raised an error."""
         if not isinstance(rounds, Instr) or rounds.op is not ops.common_length:
             return False
-        return any(self._shapes.length(each).key == own for each in rounds.args)
+        return any(self._shapes.length(each).key == own or self._is_broadcast(own, each) for each in rounds.args)
 
     def _is_read_only_there(self, vector: Instr, array: Instr, place: _Place) -> bool:
         """Return whether a vector of the same form is read for the last time before its gradient is added to."""

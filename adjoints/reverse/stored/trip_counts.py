@@ -10,7 +10,6 @@ argument, which must be in canonical form.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
 
 from numba import types
 
@@ -156,19 +155,17 @@ def hoist(operand: Operand, loop: Loop) -> Operand | None:
     if operand.op is ops.fitting_length:
         return args[0]
     if operand.op is ops.common_length:
-        return _common_length(args, preheader)
+        return _common_length(*args, preheader)
     copy = operand.copy(tuple(args), with_origin=False)
     preheader.instrs.append(copy)
     return copy
 
 
-def _common_length(lengths: Sequence[Operand], block: Block) -> Operand:
+def _common_length(first: Operand, second: Operand, block: Block) -> Operand:
     """Return the length that axes of these lengths broadcast to, if they do."""
-    common = lengths[0]
-    for length in lengths[1:]:
-        is_one = Instr(operator.eq, (common, Const(1, INDEX)), types.boolean, "c")
-        common = Instr(ops.select, (is_one, length, common), INDEX, "n")
-        block.instrs += [is_one, common]
+    is_one = Instr(operator.eq, (first, Const(1, INDEX)), types.boolean, "c")
+    common = Instr(ops.select, (is_one, second, first), INDEX, "n")
+    block.instrs += [is_one, common]
     return common
 
 

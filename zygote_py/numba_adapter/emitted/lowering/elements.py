@@ -55,7 +55,7 @@ _FEWEST, _MOST = 2, 64  # kinds of memory that are told apart; each access names
 _Metadata: Any = llvm.MDValue
 
 
-class _Node(_Metadata):  # type: ignore[misc]
+class Node(_Metadata):  # type: ignore[misc]
     """Metadata that is equal to no other, though it may hold the same, or itself."""
 
     def __init__(self, module: Any, operands: Any = ()) -> None:
@@ -78,9 +78,9 @@ class Apart:
         self._module = module
         self._every = functools.reduce(operator.or_, memory.values(), 0)
         self._memory = memory if _FEWEST <= self._every.bit_count() <= _MOST else {}
-        self._scopes: dict[int, _Node] = {}
-        self._lists: dict[int, _Node] = {}
-        self._domain: _Node | None = None
+        self._scopes: dict[int, Node] = {}
+        self._lists: dict[int, Node] = {}
+        self._domain: Node | None = None
 
     def note(self, name: str, instructions: Iterable[Any]) -> None:
         """Note the memory that a variable's array may be in, with the loads and stores among these instructions."""
@@ -93,21 +93,21 @@ class Apart:
                 if bits != self._every:
                     each.set_metadata("noalias", self._list(self._every & ~bits))
 
-    def _list(self, bits: int) -> _Node:
+    def _list(self, bits: int) -> Node:
         if bits not in self._lists:
             parts = [1 << number for number in range(bits.bit_length()) if bits >> number & 1]
-            self._lists[bits] = _Node(self._module, [self._scope(each) for each in parts])
+            self._lists[bits] = Node(self._module, [self._scope(each) for each in parts])
         return self._lists[bits]
 
-    def _scope(self, bit: int) -> _Node:
+    def _scope(self, bit: int) -> Node:
         if self._domain is None:
             self._domain = self._new()
         if bit not in self._scopes:
             self._scopes[bit] = self._new(self._domain)
         return self._scopes[bit]
 
-    def _new(self, *operands: _Node) -> _Node:
-        made = _Node(self._module)
+    def _new(self, *operands: Node) -> Node:
+        made = Node(self._module)
         made.operands = (made, *operands)
         return made
 

@@ -53,6 +53,7 @@ from zygote_py.numba_adapter.emitted.lowering.ranges import RangeLoops
 from zygote_py.numba_adapter.emitted.lowering.record_lists import is_of_numbers, is_of_records
 from zygote_py.numba_adapter.emitted.lowering.registers import (
     copies_of_arrays,
+    delete_once,
     index_of,
     kept_in_registers,
     returned_only,
@@ -111,6 +112,7 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         if self.func_ir.func_id.is_generator or self._disable_sroa_like_opt or _has_handlers(self.blocks):
             super()._find_singly_assigned_variable()
             return
+        delete_once(self.blocks)
         kept = kept_in_registers(self.blocks, lambda name: self._counts_references(self.typeof(name)))
         self._singly_assigned_vars = kept
         self._blk_local_varmap: dict[str, Any] = {}
@@ -197,6 +199,8 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         )
         if not is_result and not is_element:
             super().lower_inst(inst)
+            if isinstance(inst, ir.Jump) and self._repeated is not None:
+                self._repeated.leave_rolled(self.module, self.builder.block.terminator, self._label, inst.target)
             return
         self.debuginfo.mark_location(self.builder, self.loc.line)
         self.notify_loc(self.loc)

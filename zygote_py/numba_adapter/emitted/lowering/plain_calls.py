@@ -92,7 +92,7 @@ def _call_function(
     assert addresses is not None
     is_array = is_by_address(resty)
     place = reserve(builder, kind) if is_array else _place(builder, places, kind)
-    may_be_none = isinstance(resty, types.Optional | types.NoneType)
+    may_be_none = isinstance(resty, types.Optional)
     if may_be_none:
         builder.store(cgutils.get_null_value(kind), place)
     if is_called_helper(callee.name) and any(map(is_by_address, argtys)):
