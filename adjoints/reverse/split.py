@@ -42,6 +42,7 @@ from zygote_py.ir import (
     is_view,
     loop_nest,
     ops,
+    passes,
     reach,
     replace_uses,
     reverse_postorder,
@@ -78,7 +79,15 @@ def split(joint: Function, last: Block, entry: Block, seeds: Collection[Param]) 
     reverse.params = [*params.values(), *seeds]
     replace_uses(reverse, {value: params[recorded] for value, recorded in shared.items()})
     check_after("split", forward, reverse)
+    passes.run(reverse, _WITHOUT_EFFECT)
+    used = uses(reverse)
+    params = {value: param for value, param in params.items() if param in used}
+    reverse.params = [*params.values(), *seeds]
     return Halves(forward, last, reverse, tuple(params))
+
+
+# Of a branch whose two ways turn out to be the same, the condition need not cross.
+_WITHOUT_EFFECT = (passes.remove_dead_code, passes.merge_blocks, passes.remove_dead_code)
 
 
 class _Crossing:

@@ -255,7 +255,8 @@ def _finish(derivative: Derivative, halves: Halves, results: tuple[Operand, ...]
         start = len(forward.params) - len(derivative.group) - derivative.recursive
         stacks = forward.params[start : start + len(derivative.group)]
         own = stacks[derivative.group.index(derivative)]
-        kept = tuple(value for value in halves.crossing if value not in stacks)
+        known = {value: places[value] for value in halves.crossing if value in places} if has_own_stack else {}
+        kept = tuple(value for value in halves.crossing if value not in stacks and value not in known)
         record = last.pack_all(kept)
         derivative.record = record.type
         last.call(ops.push, own, record, type=types.none)
@@ -269,7 +270,8 @@ def _finish(derivative: Derivative, halves: Halves, results: tuple[Operand, ...]
         replace_uses(reverse, {p: passed[stacks.index(v)] for v, p in stand_ins.items() if v in stacks})
         for value, item in zip(kept, items, strict=True):
             item.hint = value.hint
-        reverse.params = [*passed, *seeds]
+        reverse.params = [*passed, *(stand_ins[value] for value in known), *seeds]
+        derivative.sources += tuple(known.values())
         if has_own_stack:
             _type_stacks(derivative)
             _expect(derivative)

@@ -8,13 +8,16 @@ import math
 import numba
 import numpy as np
 import pytest
-from numba.core import event
+from numba.core import event, ir, postproc
 from numba.core.compiler import run_frontend
 from numba.core.runtime import _nrt_python, rtsys
 
 from zygote_py import gradient
+from zygote_py.numba_adapter.base import quick_liveness
+from zygote_py.numba_adapter.emitted.edges import separate_deaths
 from zygote_py.numba_adapter.emitted.linear_ssa import make_ssa
-from zygote_py.numba_adapter.emitted.lowering.registers import delete_once, kept_in_registers
+from zygote_py.numba_adapter.emitted.lowering import lower
+from zygote_py.numba_adapter.emitted.lowering.registers import kept_in_registers
 from zygote_py.numba_adapter.emitted.pipeline import EmittedPipeline
 
 pytestmark = pytest.mark.compiled
@@ -113,8 +116,18 @@ def used_up_on_two_ways(n):
     return total + b[n % 2]
 
 
+def handed_on(n):
+    if n < 3:
+        a = np.zeros(3)
+    else:
+        a = np.ones(3)
+        for i in range(n):
+            a[i % 3] += i
+    return a[0] + a[n % 3]
+
+
 @pytest.mark.parametrize(
-    "f", [made_in_loops, on_one_way, of_exchanged, of_lists, with_handler, of_views, used_up_on_two_ways]
+    "f", [made_in_loops, on_one_way, of_exchanged, of_lists, with_handler, of_views, used_up_on_two_ways, handed_on]
 )
 def test_variables(f):
     compiled = numba.njit(f, pipeline_class=EmittedPipeline)
@@ -384,10 +397,35 @@ def test_which_variables_are_values():
 
 
 def test_an_array_that_two_ways_use_last_is_a_value():
-    blocks = run_frontend(used_up_on_two_ways, emit_dels=True).blocks
-    assert "a" not in kept_in_registers(blocks, lambda name: name == "a")  # both ways delete it, and where they meet
-    delete_once(blocks)
-    assert "a" in kept_in_registers(blocks, lambda name: name == "a")
+    def kept(separate):
+        func_ir = run_frontend(used_up_on_two_ways)
+        with quick_liveness():
+            if separate:
+                separate_deaths(func_ir, lambda name: name == "a")
+            postproc.PostProcessor(func_ir).run(emit_dels=True)
+        return kept_in_registers(func_ir.blocks, lambda name: name == "a")
+
+    assert "a" not in kept(False)  # one way deletes it, and the block where both meet, for the other
+    assert "a" in kept(True)
+
+
+def test_a_loop_does_not_hand_on_its_arrays_in_each_iteration(monkeypatch):
+    found = []
+
+    def watched(blocks, counts_references):
+        found.append(dict(blocks))
+        return kept_in_registers(blocks, counts_references)
+
+    monkeypatch.setattr(lower, "kept_in_registers", watched)
+    compiled = numba.njit(handed_on, pipeline_class=EmittedPipeline)
+    assert [compiled(n) for n in range(6)] == [handed_on(n) for n in range(6)]
+    (blocks,) = found
+    heads = [block for block in blocks.values() if any(each.op == "iternext" for each in block.find_exprs())]
+    copied = [
+        each.value.name for head in heads for each in head.find_insts(ir.Assign) if isinstance(each.value, ir.Var)
+    ]
+    assert len(heads) == 1
+    assert not [name for name in copied if name.startswith("a")]
 
 
 @pytest.mark.optimised

@@ -38,7 +38,7 @@ from .ir_walks import (
     rewrite as rewrite,
     statements as statements,
 )
-from .liveness import quick_liveness as quick_liveness
+from .liveness import deaths_on_edges as deaths_on_edges, quick_liveness as quick_liveness
 from .messages import (
     check_parameters as check_parameters,
     definition_of as definition_of,

@@ -14,7 +14,7 @@ known from its class to hold none.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import NoneType
 from typing import Any
@@ -153,6 +153,18 @@ def dead_maps(cfg: Any, blocks: Mapping[int, Any], found: _LiveMap) -> Any:
         escaping=of_successors,
         combined=_DeadMap({label: inside[label] | escaping[label] for label in blocks}, found),
     )
+
+
+def deaths_on_edges(lifetime: Any, edges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int, list[str]]]:
+    """Yield edges between blocks, each with the variables that are used after the other ways of its branch only."""
+    found = lifetime.livemap
+    names = list(found.bits)
+    for before, after in edges:
+        kept = 0
+        for each, _ in lifetime.cfg.successors(before):
+            kept |= found.live[each]
+        dying = kept & (found.live[before] | found.defined[before]) & ~(found.live[after] | found.defined[after])
+        yield before, after, list(_names(dying, names))
 
 
 def _check_all_end(cfg: Any, found: _LiveMap, ended: Sequence[int]) -> None:

@@ -30,6 +30,7 @@ from zygote_py.numba_adapter.base.internals import (
     register_pass,
     rewrite_registry,
 )
+from zygote_py.numba_adapter.emitted.edges import block_between, separate_deaths
 
 _OF_STRINGS = {RewriteStringLiteralGetitems, RewriteStringLiteralSetitems}
 _ONLY_LOOK = {RewriteArrayExprs, *_OF_STRINGS}
@@ -94,28 +95,49 @@ class _Translation(TranslateByteCode):
 class _StripPhis(PreLowerStripPhis):
     _name = "zygote_py_StripPhis"
 
+    _typemap: Any = None
+
     def run_pass(self, state: Any) -> bool:
         """Make assignments of the phis of `state`."""
+        self._typemap = state.typemap
         with _lifetimes_later(state.func_ir):
             return super().run_pass(state)  # type: ignore[no-any-return,no-untyped-call]
 
     def _strip_phi_nodes(self, func_ir: Any) -> Any:
-        """Assign the values of phis at the ends of edges, each as early as it is known, in one walk over each block."""
-        coming: dict[int, list[Any]] = {label: [] for label in func_ir.blocks}
-        for block in func_ir.blocks.values():
+        """Assign the values of phis at the ends of edges, each as early as it is known, in one walk over each block.
+
+        Where a block that ends with a branch gives an array to one of the ways, that way gets a block for it. Otherwise
+        a loop would, for a phi that follows it, count the references to that array anew in each iteration.
+        """
+        coming: dict[tuple[int, int], list[Any]] = {}
+        for label, block in func_ir.blocks.items():
             kept = []
             for each in block.body:
                 phi = each.value if type(each) is ir.Assign else None
                 if type(phi) is not ir.Expr or phi.op != "phi":
                     kept.append(each)
                     continue
-                for label, value in zip(phi.incoming_blocks, phi.incoming_values, strict=True):
+                for before, value in zip(phi.incoming_blocks, phi.incoming_values, strict=True):
                     given = ir.Expr.null(loc=func_ir.loc) if value is ir.UNDEFINED else value
-                    coming[label].append(ir.Assign(value=given, target=each.target, loc=given.loc))
+                    made = ir.Assign(value=given, target=each.target, loc=given.loc)
+                    coming.setdefault((before, label), []).append(made)
             block.body = kept
-        for label, block in func_ir.blocks.items():
-            block.body = _placed(block.body, coming[label])
+        added: dict[int, list[Any]] = {}
+        for (before, label), copies in coming.items():
+            if func_ir.is_generator or not self._put_between(func_ir.blocks, before, label, copies):
+                added.setdefault(before, []).extend(copies)
+        for label, copies in added.items():
+            func_ir.blocks[label].body = _placed(func_ir.blocks[label].body, copies)
         return func_ir
+
+    def _put_between(self, blocks: dict[int, Any], before: int, after: int, copies: list[Any]) -> bool:
+        """Put copies of arrays into a block of their own, if they would be made on other ways, too."""
+        if not any(isinstance(self._typemap[each.target.name], types.Array | types.List) for each in copies):
+            return False
+        block = block_between(blocks, before, after)
+        if block is not None:
+            block.body[:0] = _placed([], copies)
+        return block is not None
 
 
 def _placed(body: list[Any], added: Iterable[Any]) -> list[Any]:
@@ -139,7 +161,14 @@ class _Legalization(IRLegalization):
 
     def run_pass(self, state: Any) -> bool:
         """Delete the variables of `state` after their last uses."""
+
+        def counts(name: str) -> bool:
+            kind = state.typemap.get(name)
+            return kind is not None and state.targetctx.data_model_manager[kind].contains_nrt_meminfo()
+
         with quick_liveness():
+            if state.typemap is not None:
+                separate_deaths(state.func_ir, counts)
             return super().run_pass(state)  # type: ignore[no-any-return,no-untyped-call]
 
 

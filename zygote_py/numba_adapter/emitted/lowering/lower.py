@@ -53,7 +53,6 @@ from zygote_py.numba_adapter.emitted.lowering.ranges import RangeLoops
 from zygote_py.numba_adapter.emitted.lowering.record_lists import is_of_numbers, is_of_records
 from zygote_py.numba_adapter.emitted.lowering.registers import (
     copies_of_arrays,
-    delete_once,
     index_of,
     kept_in_registers,
     returned_only,
@@ -112,7 +111,6 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         if self.func_ir.func_id.is_generator or self._disable_sroa_like_opt or _has_handlers(self.blocks):
             super()._find_singly_assigned_variable()
             return
-        delete_once(self.blocks)
         kept = kept_in_registers(self.blocks, lambda name: self._counts_references(self.typeof(name)))
         self._singly_assigned_vars = kept
         self._blk_local_varmap: dict[str, Any] = {}

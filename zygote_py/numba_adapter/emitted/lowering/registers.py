@@ -15,36 +15,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from itertools import takewhile
 from typing import Any
 
 from numba import types
 
 from zygote_py.numba_adapter.base.internals import ir
 from zygote_py.numba_adapter.base.ir_walks import used_by
-
-
-def delete_once(blocks: Mapping[int, Any]) -> None:
-    """Leave out deletions, in blocks that do nothing else but copy, of variables that the next block deletes first.
-
-    It does so where another way leads to it, on which they are not deleted before. They are then deleted surely there,
-    and can be values.
-    """
-    first = {label: _deleted_first(block) for label, block in blocks.items()}
-    for block in blocks.values():
-        *others, end = block.body
-        if isinstance(end, ir.Jump) and all(isinstance(each, ir.Del) or _is_copy(each) for each in others):
-            again = first[end.target] - {each.target.name for each in others if isinstance(each, ir.Assign)}
-            block.body = [each for each in others if not (isinstance(each, ir.Del) and each.value in again)] + [end]
-
-
-def _deleted_first(block: Any) -> set[str]:
-    """Return the variables that a block deletes before it does anything else."""
-    return {each.value for each in takewhile(lambda each: isinstance(each, ir.Del), block.body)}
-
-
-def _is_copy(statement: Any) -> bool:
-    return isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Var)
 
 
 def kept_in_registers(blocks: Mapping[int, Any], counts_references: Callable[[str], bool]) -> set[str]:
