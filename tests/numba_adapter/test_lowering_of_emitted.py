@@ -316,6 +316,22 @@ def test_allocations(a):
             assert found.ctypes.data % 64 == 0  # a vector of eight floats lies in one line of the cache
 
 
+def without_elements(n):
+    a, b = np.empty(0), np.zeros((2, 0, 3), np.float32)
+    if n > 0:
+        a = np.ones(n)
+    return a, b, b.T, a[:0], np.append(a, np.empty(0)), a.sum() + len(b[0])
+
+
+def test_arrays_without_elements():
+    compiled = numba.njit(without_elements, pipeline_class=EmittedPipeline)
+    for n in (0, 2):
+        for found, expected in zip(compiled(n), without_elements(n), strict=True):
+            np.testing.assert_array_equal(found, expected)
+            assert np.shape(found) == np.shape(expected)
+            assert np.asarray(found).dtype == np.asarray(expected).dtype
+
+
 def test_allocations_compile_no_functions():
     compiled = []
     numba.njit(pipeline_class=EmittedPipeline)(allocations)(2, A_MATRIX, 3)  # what else it needs is compiled now

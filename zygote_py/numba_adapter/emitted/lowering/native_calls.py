@@ -203,8 +203,12 @@ def _is_shape(given: Any) -> bool:
 
 def allocated(context: Any, builder: Any, kind: Any, shapes: list[Any], fill: bool, *, on_stack: bool = False) -> Any:
     """Return a new array. Its fields follow from the lengths, for LLVM to see. If it may be on the stack, it is there
-    where it is small.
+    where it is small. One that is known to have no elements has no memory: it stands for another mostly, on the ways
+    where that is not made.
     """
+    if all(isinstance(each, llvm.Constant) for each in shapes) and any(each.constant == 0 for each in shapes):
+        nothing = cgutils.get_null_value(cgutils.voidptr_t)
+        return new_array(context, builder, kind, shapes, nothing, nothing)
     if not on_stack:
         meminfo, data, place = _new_memory(context, builder, kind, shapes, fill)
         found = new_array(context, builder, kind, shapes, meminfo, data)
