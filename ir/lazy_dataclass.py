@@ -38,7 +38,10 @@ def _made(given: type, eq: bool, frozen: bool, slots: bool, kw_only: bool) -> An
     if not own.get("__doc__"):
         given.__doc__ = given.__name__  # the standard one looks for the signature
     result: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)(given)
-    made = {"__init__": _waiting(result, frozen), "__repr__": _representation(result)}
+    made: dict[str, Callable[..., Any] | None] = {
+        "__init__": _waiting(result, frozen),
+        "__repr__": _representation(result),
+    }
     if eq:
         made |= {"__eq__": _equality(result), "__hash__": _hash(result) if frozen else None}
     for name, method in made.items():

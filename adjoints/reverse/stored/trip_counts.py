@@ -155,7 +155,8 @@ def hoist(operand: Operand, loop: Loop) -> Operand | None:
     if operand.op is ops.fitting_length:
         return args[0]
     if operand.op is ops.common_length:
-        return _common_length(*args, preheader)
+        first, second = args
+        return _common_length(first, second, preheader)
     copy = operand.copy(tuple(args), with_origin=False)
     preheader.instrs.append(copy)
     return copy

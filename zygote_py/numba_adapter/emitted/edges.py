@@ -31,8 +31,8 @@ def block_between(blocks: dict[int, Any], before: int, after: int) -> Any:
         return None
     between = blocks[label] = ir.Block(blocks[before].scope, branch.loc)
     between.body = [ir.Jump(after, branch.loc)]
-    ways = (label if each == after else each for each in (branch.truebr, branch.falsebr))
-    blocks[before].body[-1] = ir.Branch(branch.cond, *ways, branch.loc)
+    true, false = (label if each == after else each for each in (branch.truebr, branch.falsebr))
+    blocks[before].body[-1] = ir.Branch(branch.cond, true, false, branch.loc)
     return between
 
 
