@@ -6,7 +6,8 @@ the last one counts, before lowering; the others are computed where something as
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -92,14 +93,23 @@ class _Translation(TranslateByteCode):
         return super().run_pass(state)  # type: ignore[no-any-return,no-untyped-call]
 
 
+def _counting(state: Any) -> Callable[[str], bool]:
+    """Return a function that tells whether values of a variable count references."""
+    models: Any = state.targetctx.data_model_manager
+
+    @functools.cache
+    def counts(kind: Any) -> bool:
+        return models[kind].contains_nrt_meminfo()  # type: ignore[no-any-return]
+
+    return lambda name: counts(state.typemap[name])
+
+
 class _StripPhis(PreLowerStripPhis):
     _name = "zygote_py_StripPhis"
 
-    _typemap: Any = None
-
     def run_pass(self, state: Any) -> bool:
         """Make assignments of the phis of `state`."""
-        self._typemap = state.typemap
+        self._counts = _counting(state)
         with _lifetimes_later(state.func_ir):
             return super().run_pass(state)  # type: ignore[no-any-return,no-untyped-call]
 
@@ -132,7 +142,7 @@ class _StripPhis(PreLowerStripPhis):
 
     def _put_between(self, blocks: dict[int, Any], before: int, after: int, copies: list[Any]) -> bool:
         """Put copies of arrays into a block of their own, if they would be made on other ways, too."""
-        if not any(isinstance(self._typemap[each.target.name], types.Array | types.List) for each in copies):
+        if not any(self._counts(each.target.name) for each in copies):
             return False
         block = block_between(blocks, before, after)
         if block is not None:
@@ -161,14 +171,8 @@ class _Legalization(IRLegalization):
 
     def run_pass(self, state: Any) -> bool:
         """Delete the variables of `state` after their last uses."""
-
-        def counts(name: str) -> bool:
-            kind = state.typemap.get(name)
-            return kind is not None and state.targetctx.data_model_manager[kind].contains_nrt_meminfo()
-
         with quick_liveness():
-            if state.typemap is not None:
-                separate_deaths(state.func_ir, counts)
+            separate_deaths(state.func_ir, _counting(state))
             return super().run_pass(state)  # type: ignore[no-any-return,no-untyped-call]
 
 
