@@ -1,4 +1,4 @@
-"""`dataclass` as in `dataclasses`, which takes a tenth of the time.
+"""`dataclass` as in `dataclasses`, which takes a tenth of the time, and a fifth with the first object.
 
     @dataclass(frozen=True, slots=True)
     class Loc: ...

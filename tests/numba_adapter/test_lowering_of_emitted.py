@@ -328,8 +328,9 @@ def test_arrays_without_elements():
     for n in (0, 2):
         for found, expected in zip(compiled(n), without_elements(n), strict=True):
             np.testing.assert_array_equal(found, expected)
-            assert np.shape(found) == np.shape(expected)
-            assert np.asarray(found).dtype == np.asarray(expected).dtype
+            assert (np.shape(found), np.asarray(found).dtype) == (np.shape(expected), np.asarray(expected).dtype)
+    with pytest.raises(ValueError, match="negative dimensions"):
+        numba.njit(lambda: np.zeros((0, -1)), pipeline_class=EmittedPipeline)()
 
 
 def test_allocations_compile_no_functions():

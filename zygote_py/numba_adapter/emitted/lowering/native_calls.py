@@ -206,7 +206,7 @@ def allocated(context: Any, builder: Any, kind: Any, shapes: list[Any], fill: bo
     where it is small. One that is known to have no elements has no memory: it stands for another mostly, on the ways
     where that is not made.
     """
-    if all(isinstance(each, llvm.Constant) for each in shapes) and any(each.constant == 0 for each in shapes):
+    if all(isinstance(each, llvm.Constant) for each in shapes) and min((n.constant for n in shapes), default=1) == 0:
         nothing = cgutils.get_null_value(cgutils.voidptr_t)
         return new_array(context, builder, kind, shapes, nothing, nothing)
     if not on_stack:
