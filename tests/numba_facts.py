@@ -57,6 +57,19 @@ def compiled() -> Any:
 
 
 @functools.cache
+def text_without_result() -> str:
+    """Return what LLVM gets for a function that returns None."""
+
+    @numba.njit
+    def clear(x):
+        x[0] = 0.0
+
+    clear(np.ones(1))
+    (text,) = clear.inspect_llvm().values()
+    return text
+
+
+@functools.cache
 def ufunc() -> Any:
     """Return a function made by `vectorize`."""
     return numba.vectorize([types.float64(types.float64)])(lambda x: x + 1.0)
@@ -242,6 +255,16 @@ FACTS = [
         "`Unreachable condition reached (op code RERAISE` in an error of Numba's",
         "messages name what a handler of exceptions cannot do",
         lambda: "RERAISE" in inspect.getsource(internals.Interpreter),
+    ),
+    Fact(
+        "a function that returns None returns the code 0, or that of an exception",
+        "calls of such functions look at the code for exceptions alone",
+        lambda: "ret i32 0" in text_without_result() and "ret i32 -2" not in text_without_result(),
+    ),
+    Fact(
+        "an attribute that has an implementation in Python refreshes the target context when it is made",
+        "the contexts are refreshed for the first time",
+        lambda: ".refresh()" in inspect.getsource(internals._OverloadAttributeTemplate._get_target_registry),
     ),
     Fact("NumPy arrays are Numba's `Array`", TYPING, lambda: isinstance(numba.typeof(np.zeros(2)), types.Array)),
 ]

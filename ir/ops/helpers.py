@@ -10,6 +10,7 @@ its bare name. An emitted module compiles it like its other functions.
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import textwrap
 from collections.abc import Callable
@@ -51,6 +52,7 @@ def is_helper(op: Op) -> bool:
     return HELPERS.get(getattr(op, "__name__", "")) is op
 
 
+@functools.cache
 def source(op: Op) -> str:
     """Return a helper's source without decorator and annotations, for a module that imports `numpy as np`."""
     text = textwrap.dedent(inspect.getsource(op))

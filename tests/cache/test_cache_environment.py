@@ -47,21 +47,53 @@ def test_the_size_of_the_stack(monkeypatch):
     assert versions() != before
 
 
+def _switch_on(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys.modules["zygote_py.cache.folder"], "_switched_on", True)
+    monkeypatch.setenv("ZYGOTE_PY_CACHE", "1")
+    monkeypatch.setenv("ZYGOTE_PY_CACHE_DIR", str(tmp_path / "cache"))
+
+
 def test_our_own_files(monkeypatch, tmp_path):
+    _switch_on(monkeypatch, tmp_path)
     environment.check_unchanged()
     before = environment.source_digest()
-    path = tmp_path / "rules" / "more.py"
-    path.parent.mkdir()
+    path = tmp_path / "of a package" / "rules" / "more.py"
+    path.parent.mkdir(parents=True)
     path.write_text("")
     monkeypatch.setattr(environment, "_BEGAN", time.time() + 60.0)
-    monkeypatch.setattr(sys.modules["zygote_py.adjoints"], "__path__", [str(tmp_path)])
+    monkeypatch.setattr(sys.modules["zygote_py.adjoints"], "__path__", [str(path.parent.parent)])
     other = environment.source_digest()
     path.write_text("1")
-    assert len({before, other, environment.source_digest()}) == 3
+    third = environment.source_digest()
+    path.write_text("2")  # as long as it was
+    assert len({before, other, third, environment.source_digest()}) == 4
+    path.write_text("1")
+    assert environment.source_digest() == third
     monkeypatch.setattr(environment, "_BEGAN", time.time() - 60.0)  # as if it had been changed since
     os.utime(path, (0.0, 0.0))  # as installers do
     with pytest.raises(NotCacheable):
         environment.check_unchanged()
+
+
+def test_digests_of_our_own_files_are_kept(monkeypatch, tmp_path):
+    """Files that are as they were are not read again."""
+    _switch_on(monkeypatch, tmp_path)
+    path = tmp_path / "of a package" / "more.py"
+    path.parent.mkdir()
+    path.write_text("1")
+    monkeypatch.setattr(environment, "_BEGAN", time.time() + 60.0)
+    monkeypatch.setattr(sys.modules["zygote_py.adjoints"], "__path__", [str(path.parent)])
+    found = environment.source_digest()
+    (kept,) = (tmp_path / "cache").glob("*.sources")
+    kept.unlink()
+    assert environment.source_digest() == found
+    folder = environment.folder_in_use()
+    folder.write(kept.name, b"as it is kept")
+    assert environment.source_digest() == "as it is kept"
+    os.utime(path, ns=(1, 1))
+    assert environment.source_digest() == found
+    monkeypatch.setenv("ZYGOTE_PY_CACHE", "0")
+    assert environment.source_digest() == found
 
 
 def test_extensions():

@@ -39,7 +39,7 @@ from zygote_py import numba_adapter
 from zygote_py.ir.lazy_dataclass import dataclass
 
 DEFAULT_SIZE = 512  # megabytes
-_OWN = re.compile(r"[0-9a-f]{40}(\.[0-9a-f]{16})?\.(py|code|helper)(\.\w+\.tmp)?")
+_OWN = re.compile(r"[0-9a-f]{40}(\.[0-9a-f]{16})?\.(py|code|helper|sources)(\.\w+\.tmp)?")
 _LONGEST = 3600.0  # seconds that writing a file may take
 _CHECKED_EACH = 0.01  # of the size: this much is written between two looks at all files
 _unchecked: dict[Path, float] = {}  # bytes written by this process since it looked

@@ -54,6 +54,7 @@ from .type_facts import (
     as_pointer as as_pointer,
     contents_of_defaults as contents_of_defaults,
     known_type as known_type,
+    refresh as refresh,
     refreshed_context as refreshed_context,
     runtime_type as runtime_type,
     with_changing_default as with_changing_default,

@@ -51,11 +51,17 @@ from numba.core.interpreter import Interpreter
 from numba.core.ir_utils import build_definitions, get_definition, guard
 from numba.core.lowering import Lower
 from numba.core.pythonapi import _boxers
-from numba.core.registry import CPUDispatcher, cpu_target
+from numba.core.registry import CPUDispatcher, CPUTarget, cpu_target
 from numba.core.rewrites.registry import Rewrite, register_rewrite, rewrite_registry
 from numba.core.rewrites.static_getitem import RewriteStringLiteralGetitems, RewriteStringLiteralSetitems
 from numba.core.runtime.nrt import rtsys
-from numba.core.target_extension import get_local_target, target_override
+from numba.core.target_extension import (
+    CPU,
+    dispatcher_registry,
+    get_local_target,
+    target_override,
+    target_registry,
+)
 from numba.core.targetconfig import ConfigStack
 from numba.core.transforms import canonicalize_cfg
 from numba.core.typed_passes import (
@@ -147,12 +153,14 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "CPU",
     "AbstractTemplate",
     "AppDirs",
     "AttributeTemplate",
     "BaseContext",
     "CPUCallConv",
     "CPUDispatcher",
+    "CPUTarget",
     "CompileResult",
     "ConfigStack",
     "DUFunc",
@@ -206,6 +214,7 @@ __all__ = [
     "cpu_target",
     "dead_branch_prune",
     "dispatcher",
+    "dispatcher_registry",
     "eh",
     "entrypoints",
     "errors",
@@ -240,6 +249,7 @@ __all__ = [
     "rtsys",
     "signature",
     "target_override",
+    "target_registry",
     "templates",
     "typeinfer",
 ]

@@ -22,9 +22,9 @@ from numba.extending import overload, typeof_impl
 from zygote_py.adjoints import DifferentiationError
 from zygote_py.base import CustomRule, Ignored, given_for, is_observed, parts_of_function, python_function
 from zygote_py.ir import Type, components_of
-from zygote_py.numba_adapter.base import Decoration, chosen, is_from_source, known_type, statements
+from zygote_py.numba_adapter.base import Decoration, chosen, is_from_source, known_type, refresh, statements
 from zygote_py.numba_adapter.base.internals import _Intrinsic, cpu_target, errors, ir, signature
-from zygote_py.numba_adapter.target.dispatch import is_dispatcher, jit_enabled, refresh
+from zygote_py.numba_adapter.target.dispatch import is_dispatcher, jit_enabled
 from zygote_py.numba_adapter.target.njit import decorated
 from zygote_py.numba_adapter.types import HandleType, StandIn, TypingContext, fold
 

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple, Protocol
 import llvmlite.binding as llvm
 
 from zygote_py.ir.lazy_dataclass import dataclass
+from zygote_py.numba_adapter.base import refresh
 from zygote_py.numba_adapter.base.blas import load_blas
 from zygote_py.numba_adapter.base.internals import (
     CompileResult,
@@ -60,7 +61,7 @@ class Place(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Helpers:
-    """Where compiled helpers are kept, and what else they depend on."""
+    """Where compiled helpers are kept, and what else they depend on: the present one with the machine, as a digest."""
 
     place: Place
     environment: str
@@ -81,13 +82,16 @@ def begin_helpers() -> None:
     """Prepare: look where helpers are kept. Called when the compilation of an emitted function begins."""
     global _present
     load_blas()
-    _present = None if _where is None else _where()
+    found = None if _where is None else _where()
+    if found is not None:
+        described = f"{found.environment} {cpu_target.target_context.codegen().magic_tuple()}"
+        found = Helpers(found.place, hashlib.sha256(described.encode()).hexdigest())
+    _present = found
 
 
 def key_of(function: Any, arguments: tuple[Any, ...], flags: Any, more: object) -> str | None:
     """Return the key of a compiled function; None if it cannot be kept."""
-    machine = cpu_target.target_context.codegen().magic_tuple()
-    return _key(function, arguments, [machine, sorted(map(_option, flags.values().items())), more])
+    return _key(function, arguments, [sorted(map(_option, flags.values().items())), more])
 
 
 def _key(function: Any, arguments: tuple[Any, ...], more: list[object]) -> str | None:
@@ -272,7 +276,7 @@ def _with_code(key: str, data: bytes) -> _Kept | None:
         context = cpu_target.target_context
         rtsys.initialize(context)
         if not all(map(is_loaded, kept.needed)):
-            context.refresh()
+            refresh()
             if not all(map(is_loaded, kept.needed)):
                 return None
         if kept.is_called:

@@ -56,6 +56,11 @@ def _library() -> Any:
 
 
 @functools.cache
+def _has(feature: str) -> bool:
+    return bool(llvm.get_host_cpu_features().get(feature))
+
+
+@functools.cache
 def _symbol(name: str, kind: str, lanes: int) -> str | None:
     """Return the library's name of a function of vectors, None if it has none."""
     if name not in _FUNCTIONS or (kind, lanes) not in _WIDTHS:
@@ -63,7 +68,7 @@ def _symbol(name: str, kind: str, lanes: int) -> str | None:
     letter, needed = _WIDTHS[kind, lanes]
     scalar = name if kind == "double" else f"{name}f"
     made = f"_ZGV{letter}N{lanes}{'v' * _FUNCTIONS[name]}_{scalar}"
-    return made if llvm.get_host_cpu_features().get(needed) and hasattr(_library(), made) else None
+    return made if _has(needed) and hasattr(_library(), made) else None
 
 
 @functools.cache

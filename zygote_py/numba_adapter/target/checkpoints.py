@@ -17,8 +17,9 @@ from numba import types
 from numba.extending import lower_builtin, overload
 
 from zygote_py.base import Checkpointed, checkpoint as checkpoint, checkpointed as checkpointed
+from zygote_py.numba_adapter.base import refresh
 from zygote_py.numba_adapter.base.internals import AbstractTemplate, Signature, imputils, infer_global
-from zygote_py.numba_adapter.target.dispatch import is_dispatcher, refresh, register_as_dispatcher
+from zygote_py.numba_adapter.target.dispatch import is_dispatcher, register_as_dispatcher
 from zygote_py.numba_adapter.target.njit import decorated
 from zygote_py.numba_adapter.types import fold
 

@@ -26,7 +26,6 @@ from zygote_py.numba_adapter.base import is_from_source, is_plainly_decorated, l
 from zygote_py.numba_adapter.base.internals import (
     CPUDispatcher,
     Dispatcher,
-    cpu_target,
     errors,
     function_type,
     global_compiler_lock,
@@ -223,9 +222,3 @@ def _address_of(find: Callable[[Any, Any], int], function: Any, signature: Any) 
 _values: Any = function_type  # compiled code asks it, by these names
 _values._get_wrapper_address = functools.partial(_address_of, _values._get_wrapper_address)
 _values._get_jit_address = functools.partial(_address_of, _values._get_jit_address)
-
-
-def refresh() -> None:
-    """Let Numba look at what it has been told: it may be compiling just now a function that asks for it."""
-    cpu_target.typing_context.refresh()
-    cpu_target.target_context.refresh()

@@ -25,6 +25,7 @@ import numba
 from numba import types
 
 from zygote_py.base import structures
+from zygote_py.numba_adapter.base import refresh
 from zygote_py.numba_adapter.base.internals import (
     AppDirs,
     _Cache,
@@ -235,7 +236,7 @@ def _read(data: bytes, target_context: Any) -> _Holder | None:
     for each in start:  # threads, with the symbols of functions that run them
         each()
     if not all(map(is_loaded, needed)):
-        target_context.refresh()
+        refresh()
         if not all(map(is_loaded, needed)):
             return None
     library, *others = load_together(target_context.codegen(), codes, recursive)
@@ -283,13 +284,25 @@ def settings() -> str:
 def is_extended() -> bool:
     """Return whether another package has extended Numba, by `@overload` for one."""
     known, lowered = templates.builtin_registry, imputils.builtin_registry
-    given = [entry[1] if isinstance(entry, tuple) else entry for entry in known.globals]
-    entries = (lowered.functions, lowered.getattrs, lowered.setattrs, lowered.casts, lowered.constants)
-    homes = (
-        *map(_module_of, (*known.functions, *known.attributes, *given)),
-        *(_home(entry[0]) for entry in itertools.chain(*entries)),
+    of_code = (lowered.functions, lowered.getattrs, lowered.setattrs, lowered.casts, lowered.constants)
+    return not (
+        _are_ours(known.functions, _module_of)
+        and _are_ours(known.attributes, _module_of)
+        and _are_ours(known.globals, lambda entry: _module_of(entry[1] if isinstance(entry, tuple) else entry))
+        and all(_are_ours(entries, lambda entry: _home(entry[0])) for entries in of_code)
     )
-    return not all(map(_is_ours, homes))
+
+
+_ours: dict[int, int] = {}  # how many entries at the start of a list of Numba's are, by the identity of the list
+
+
+def _are_ours(entries: list[Any], home: Callable[[Any], str]) -> bool:
+    """Return whether no other package has added to a list that only grows."""
+    known = _ours.get(id(entries), 0)
+    if not all(_is_ours(home(entry)) for entry in itertools.islice(entries, known, None)):
+        return False
+    _ours[id(entries)] = len(entries)
+    return True
 
 
 def _module_of(template: Any) -> str:

@@ -21,12 +21,11 @@ from numba.extending import NativeValue, box, infer_getattr, register_model, typ
 
 from zygote_py.base import attribute_of_object, member_of_class, structures
 from zygote_py.ir import Type
-from zygote_py.numba_adapter.base import is_from_source, known_type, runtime_type
+from zygote_py.numba_adapter.base import is_from_source, known_type, refresh, runtime_type
 from zygote_py.numba_adapter.base.internals import (
     AttributeTemplate,
     CPUDispatcher,
     cgutils,
-    cpu_target,
     errors,
     impl_ret_borrowed,
     lower_builtin,
@@ -409,4 +408,4 @@ def _fixed_object(value: Any, c: Any) -> Any:
     return found
 
 
-cpu_target.target_context.refresh()  # Numba may have asked for the type while it compiles something
+refresh()  # Numba may have asked for the type while it compiles something
