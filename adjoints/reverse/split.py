@@ -13,15 +13,18 @@ that uses it:
     forward: b1: %e = mul %t, %t : f64              reverse: b5: %e2 = mul %t, %t : f64     instead of %e1
              b3: %e1 = phi b1: %e, b2: undef                     ... %e2 ...
 
-Values of which a run computes one cross as one (`stored/shared_fields.py`).
+Values of which a run computes one cross as one (`stored/shared_fields.py`), and records of one length in one array
+(`stored/joined_records.py`).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 
 from numba import types
 
+from zygote_py.adjoints.reverse.stored.joined_records import join_records
 from zygote_py.adjoints.reverse.stored.shared_fields import share_fields
 from zygote_py.ir import (
     Block,
@@ -82,6 +85,7 @@ def split(joint: Function, last: Block, entry: Block, seeds: Collection[Param]) 
     passes.run(reverse, _WITHOUT_EFFECT)
     used = uses(reverse)
     params = {value: param for value, param in params.items() if param in used}
+    params = join_records(forward, reverse, params)
     reverse.params = [*params.values(), *seeds]
     return Halves(forward, last, reverse, tuple(params))
 
@@ -106,15 +110,22 @@ class _Crossing:
     def choose(self) -> list[Value]:
         """Return the crossing values; the recomputation of the others is added to the reverse half."""
         needed = self._used(self._reverse.nodes())
-        for value in needed:
-            if isinstance(value, Phi) and (instr := self._only_value(value)) is not None:
-                self._carried[value] = instr
-                if self._is_complete(value, self._home[instr]):
-                    self._carriers.setdefault(instr, value)
+        single = {value: self._only_value(value) for value in dict.fromkeys(needed) if isinstance(value, Phi)}
+        values = Counter([*single.values(), *dict.fromkeys(needed)])
+        for value, instr in single.items():
+            if instr is None:
+                continue
+            is_complete = self._is_complete(value, self._home[instr])
+            if isinstance(value.type, types.Array) and not (is_complete and values[instr] == 1):
+                continue  # it must not be made twice
+            self._carried[value] = instr
+            if is_complete:
+                self._carriers.setdefault(instr, value)
         # Users before their operands, so that the needs of users are known when an operand is visited.
         wanted = dict.fromkeys(sorted(needed, key=self._order.__getitem__, reverse=True))
         again, crossing = self._divide(wanted)
-        while apart := {_viewed(value) for value in crossing} & again.keys():  # else views of another array
+        # Otherwise they were views of another array.
+        while apart := {self._carriers.get(each, each) for each in reach(crossing, _parts_of)} & again.keys():
             self._kept |= apart
             again, crossing = self._divide(wanted)
         made = sorted(again, key=lambda value: self._order[self._computed(value)])
@@ -162,6 +173,8 @@ class _Crossing:
 
     def _is_made_again(self, value: Value, wanted: Collection[Value], depth: int) -> bool:
         """Return whether a value is recomputed in the reverse half."""
+        if value in self._kept:
+            return False
         value = self._computed(value)
         if not isinstance(value, Instr) or depth > 8 or value in self._kept:
             return False
@@ -179,8 +192,9 @@ class _Crossing:
         return isinstance(operand, Instr) and self._is_made_again(operand, wanted, depth + 1)
 
     def _only_value(self, phi: Phi) -> Instr | None:
-        """Return the number of a branch that a phi is wherever it is defined; None if there is no single one."""
-        if not isinstance(phi.type, types.Number | types.Boolean) or is_left_out("recomputed-branches"):
+        """Return the number or the array of a branch that a phi is wherever it is defined, if there is one alone."""
+        is_fit = isinstance(phi.type, types.Number | types.Boolean | types.Array)
+        if not is_fit or is_left_out("recomputed-branches"):
             return None
         start: list[Operand] = [phi]
         reached = reach(start, lambda each: each.args if isinstance(each, Phi) else ())
@@ -221,14 +235,23 @@ class _Crossing:
 
     def _is_untouched(self, value: Value) -> bool:
         """Return whether the forward half does not access an array of zeros except by views."""
+        start: list[Value] = [value]
+        same = set(reach(start, lambda each: (phi for phi in self._phis(each) if self._only_value(phi) is value)))
+        users = [use.user for each in same for use in self._uses.get(each, ()) if use.user not in same]
         return all(
-            isinstance(user, Instr) and is_view(user) and user.args[0] is value and self._is_untouched(user)
-            for user, _, _ in self._uses.get(value, ())
+            isinstance(user, Instr) and is_view(user) and user.args[0] in same and self._is_untouched(user)
+            for user in users
         )
 
+    def _phis(self, value: Value) -> list[Phi]:
+        return [use.user for use in self._uses.get(value, ()) if isinstance(use.user, Phi)]
 
-def _viewed(value: Value) -> Value:
-    """Return the array underlying a view, or a view of it."""
-    while isinstance(value, Instr) and is_view(value) and isinstance(base := value.args[0], Value):
-        value = base
-    return value
+
+def _parts_of(value: Value) -> list[Value]:
+    """Return what a phi may be, and the array that a view shows."""
+    found: tuple[Operand, ...] = ()
+    if isinstance(value, Phi):
+        found = value.args
+    elif isinstance(value, Instr) and is_view(value):
+        found = value.args[:1]
+    return [each for each in found if isinstance(each, Value)]

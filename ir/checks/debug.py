@@ -44,6 +44,7 @@ OPTIONAL = (
     "gathered-products",  # the products of a loop as one product of matrices
     "immediate-reversal",  # of loops whose rounds only add to sums, as they run
     "invariant-elements",  # that all rounds of a loop access, beside others of the array, in variables
+    "joined-records",  # of a called function, those of one length
     "lanes",  # several iterations at a time
     "late-shadows",  # of arrays handed from round to round, made by the reverse sweep
     "memory-apart",  # LLVM is told which arrays a function has made

@@ -10,6 +10,7 @@ import pytest
 
 from tests.adjoints.reverse.test_branches_of_records import terms
 from tests.adjoints.reverse.test_shared_fields import FUNCTIONS, called_often
+from tests.adjoints.routines.test_joined_records import recursive
 from zygote_py import gradient
 from zygote_py.ir import OPTIONAL
 
@@ -135,6 +136,7 @@ PROGRAMS = {
     "gathered-products": (network, W, INPUTS),
     "immediate-reversal": (stored, X),
     "invariant-elements": (iterated, W, X[:3].copy(), 4),
+    "joined-records": (recursive, X, 3, 0.6),
     "lanes": (rows, X, SQUARES),
     "late-shadows": (smoothed, W, 3),
     "returned-copies": (swinging, X, X, 3),

@@ -74,10 +74,12 @@ def many_times(a, b, x):
     return y
 
 
-def test_a_list_of_records_holds_no_arguments():
+def test_a_list_of_records_holds_no_arguments(monkeypatch):
     b = np.linspace(0.5, -0.4, 4)
-    for x in (0.3, 0.8):
-        check_derivatives(many_times, A, b, x)
+    for without in ("", "joined-records"):
+        monkeypatch.setenv("ZYGOTE_PY_WITHOUT", without)
+        for x in (0.3, 0.8):
+            check_derivatives(many_times, A, b, x)
     source = gradient(many_times).source(A, b, 0.3)
     assert "def of_many_reverse(records, a, b, n, x, da, db, dy):" in source, source
 
