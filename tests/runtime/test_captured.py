@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import textwrap
+
 import numpy as np
 import pytest
 from numba import njit
@@ -171,3 +176,37 @@ def test_a_variable_takes_the_name_of_one_of_pythons_own(monkeypatch):
     assert [df(3.0) for _ in range(3)] == [1.0] * 3
     monkeypatch.delitem(globals(), "max")
     assert [df(3.0) for _ in range(3)] == [6.0] * 3
+
+
+@pytest.mark.parametrize("names", ["from numpy import *", "bool = slice = str = 3", "from numba.types import bool"])
+def test_names_that_numba_itself_refers_to(names, tmp_path):
+    """Numba tests each branch with `bool`, and slices with `slice`, whatever these names are in the module."""
+    program = f"""
+        {names}
+        import math
+        from zygote_py import gradient, value_and_gradient
+
+        k = 3.0
+
+        def f(x, n):
+            if n:
+                x[1:] = x[:-1] * k
+            s = 0.0
+            while s < 5.0 and x[0] > 0.0:
+                s += x[0] * k + x[2]
+            return s
+
+        df = value_and_gradient(f)
+        print(df(numpy.array([1.0, 2.0, 4.0]), True))
+        k = 2.0
+        print(df(numpy.array([1.0, 2.0, 4.0]), True))
+        now = df._now
+        df(numpy.array([1.0, 2.0, 4.0]), False)
+        print(df._now is now)
+    """
+    path = tmp_path / "program.py"
+    path.write_text("import numpy\n" + textwrap.dedent(program))
+    environment = {key: value for key, value in os.environ.items() if key != "NUMBA_DISABLE_JIT"}
+    command = [sys.executable, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, check=False)
+    assert done.stdout == "(9.0, (array([3., 3., 0.]), None))\n(6.0, (array([2., 2., 0.]), None))\nTrue\n", done.stderr

@@ -52,7 +52,7 @@ _VERSIONS = range(20, 23)  # of LLVM, which have these options
 _CHECKS_BEFORE_INNER_LOOPS = ("--hoist-runtime-checks", "false", "true")
 
 # LLVM writes four vectors into an iteration of a loop that is as cheap as this, and a loop for one at a time that goes
-# over the rest. Arrays of a dozen elements never come to the former, and of those that are not in the nearest cache
+# over the rest. Arrays of a dozen elements do not get to the former, and of those that are not in the nearest cache
 # it does nothing; the code of a loop that adds two arrays is a third as long without. Loops that add up are left as
 # they are.
 _ONE_VECTOR_IN_AN_ITERATION = ("--small-loop-cost", "1", "20")

@@ -17,6 +17,7 @@ import types as python_types
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 from numba import types
 
 from zygote_py.adjoints import refuse
@@ -120,6 +121,8 @@ def _captured(state: Any, assign: Any, holders: dict[str, tuple[Any, str]]) -> s
                 key = (id(func.__globals__), name)
                 state.captures.frozen.setdefault(key, st.Capture(name, "global", read, key, value=value.value))
             return None
+        case ir.Global() if _is_of_numba(value, func):
+            return None
         case ir.Arg(name=name, index=index) if isinstance(state.args[index], types.Omitted):
             return _default(state, name, index)
         case ir.Global(name=name) if name in func.__globals__:
@@ -202,6 +205,21 @@ def _is_no_variable(value: Any) -> bool:
     """Return whether a name is not defined, or one of those that Python has in every module."""
     known = vars(builtins)
     return value.value is ir.UNDEFINED or (value.name in known and known[value.name] is value.value)
+
+
+def _is_of_numba(value: Any, func: Any) -> bool:
+    """Return whether Numba itself refers to an object for which the function's module has another one by this name.
+
+    It does so with `bool` in each branch, which `from numpy import *` replaces in a module.
+    """
+    name, held = value.name, value.value
+    if name not in func.__globals__ or func.__globals__[name] is held:
+        return False
+    return held is vars(builtins).get(name, func) or held is np or _package_of(held) == "numba"
+
+
+def _package_of(held: object) -> str:
+    return str(getattr(held, "__module__", None) or "").partition(".")[0]
 
 
 def _check_builtin(value: Any) -> None:
