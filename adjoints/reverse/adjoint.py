@@ -75,6 +75,7 @@ from zygote_py.ir import (
     items_of,
     items_read,
     ops,
+    passes,
     postdominator_tree,
     predecessors,
     reach,
@@ -171,6 +172,7 @@ class _Builder:
                     self.ssa.seal(self.mirror[target], [self.mirror[after] for after in self.after[target]])
         self.ssa.finish()
         self.adjoint.blocks = reverse_postorder(self.adjoint)
+        passes.remove_constant_phis(self.adjoint)  # those that are 0 in each of several loops, one in another
         return self.adjoint
 
     def _fill(self, block: Block) -> None:

@@ -320,6 +320,10 @@ class _Join:
         if value not in self.declared:
             self.declared.add(value)
             self.ssa.declare(value, value.type, value.hint)
+            within = [each.loop for each in self.immediate if home in each.loop]
+            if within:  # each round reads what it has computed itself
+                innermost = max(within, key=lambda loop: loop.depth)
+                self.ssa.write(value, innermost.header, Undef(value.type))
             self.ssa.write(value, home, value)
         return self.ssa.read(value, block)
 

@@ -30,7 +30,7 @@ from zygote_py.ir.passes.cleanup.dead_loops import remove_dead_loops
 from zygote_py.ir.passes.cleanup.fold_constants import fold_constants
 from zygote_py.ir.passes.cleanup.forward_stacks import forward_stacks
 from zygote_py.ir.passes.cleanup.merge_blocks import merge_blocks
-from zygote_py.ir.passes.cleanup.redundant_phis import remove_redundant_phis
+from zygote_py.ir.passes.cleanup.redundant_phis import remove_constant_phis, remove_redundant_phis
 from zygote_py.ir.passes.cleanup.whole_tuples import store_whole_tuples
 
 Pass = Callable[[Function], object]
@@ -91,6 +91,7 @@ __all__ = [
     "promote_accumulations",
     "propagate_copies",
     "recognise_accumulations",
+    "remove_constant_phis",
     "remove_dead_code",
     "remove_dead_loops",
     "remove_redundant_phis",

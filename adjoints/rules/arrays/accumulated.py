@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from zygote_py.adjoints.rules.arrays import guarded
+from zygote_py.adjoints.rules.arrays.guarded import guarded_dot_left, guarded_dot_right, unless_zero
 from zygote_py.adjoints.rules.arrays.products import (
     dot_left,
     dot_left_complex,
@@ -52,6 +53,27 @@ def add_vecmat_right(total: Array, a: Array, dy: Array) -> None:
         factor = np.conj(a[i])
         for j in range(dy.shape[0]):
             total[i, j] += factor * dy[j]
+
+
+def add_guarded_matvec_left(total: Array, b: Array, dy: Array) -> None:
+    """As `add_matvec_left`; nothing where the adjoint of the product is 0. Raises ValueError if they do not fit."""
+    if total.shape[0] != dy.shape[0] or total.shape[1] != b.shape[0]:
+        raise ValueError("matmul: the lengths of a matrix and a vector do not fit")
+    for i in range(dy.shape[0]):
+        factor = dy[i]
+        if factor != 0:
+            for j in range(b.shape[0]):
+                total[i, j] += factor * np.conj(b[j])
+
+
+def add_guarded_vecmat_right(total: Array, a: Array, dy: Array) -> None:
+    """As `add_vecmat_right`; nothing where the adjoint of the product is 0. Raises ValueError if they do not fit."""
+    if total.shape[0] != a.shape[0] or total.shape[1] != dy.shape[0]:
+        raise ValueError("matmul: the lengths of a vector and a matrix do not fit")
+    for i in range(a.shape[0]):
+        factor = np.conj(a[i])
+        for j in range(dy.shape[0]):
+            total[i, j] += unless_zero(factor * dy[j], dy[j])
 
 
 def add_multiple(total: Array, x: Array, dy: Any) -> None:
@@ -112,7 +134,59 @@ def add_dot_right_complex(total: Array, a: Array, dy: Array) -> None:
     add_product(total, np.conj(a).T, dy)
 
 
-for _function in (add_multiple, add_multiple_complex, add_guarded_multiple, add_guarded_multiple_complex):
+@helper
+def are_finite(x: Array) -> bool:
+    """Return whether all elements of an array are numbers, and none is infinite."""
+    count = 0
+    for each in x.flat:
+        count += np.isfinite(each)
+    return count == x.size
+
+
+def add_guarded_dot_left(total: Array, b: Array, dy: Array) -> None:
+    """As `add_dot_left`; nothing where the adjoint of the product is 0. Raises ValueError if they do not fit."""
+    if are_finite(b):
+        add_product(total, dy, b.T)
+    else:
+        total += guarded_dot_left(b, dy)
+
+
+def add_guarded_dot_left_strided(total: Array, b: Array, dy: Array) -> None:
+    """As `add_guarded_dot_left`, for a matrix that is not contiguous. Raises ValueError if they do not fit."""
+    add_guarded_dot_left(total, np.ascontiguousarray(b), dy)
+
+
+def add_guarded_dot_left_complex(total: Array, b: Array, dy: Array) -> None:
+    """As `add_guarded_dot_left`, for complex matrices. Raises ValueError if they do not fit."""
+    add_guarded_dot_left(total, np.conj(b), dy)
+
+
+def add_guarded_dot_right(total: Array, a: Array, dy: Array) -> None:
+    """As `add_dot_right`; nothing where the adjoint of the product is 0. Raises ValueError if they do not fit."""
+    if are_finite(a):
+        add_product(total, a.T, dy)
+    else:
+        total += guarded_dot_right(a, dy)
+
+
+def add_guarded_dot_right_strided(total: Array, a: Array, dy: Array) -> None:
+    """As `add_guarded_dot_right`, for a matrix that is not contiguous. Raises ValueError if they do not fit."""
+    add_guarded_dot_right(total, np.ascontiguousarray(a), dy)
+
+
+def add_guarded_dot_right_complex(total: Array, a: Array, dy: Array) -> None:
+    """As `add_guarded_dot_right`, for complex matrices. Raises ValueError if they do not fit."""
+    add_guarded_dot_right(total, np.conj(a), dy)
+
+
+for _function in (
+    add_multiple,
+    add_multiple_complex,
+    add_guarded_multiple,
+    add_guarded_multiple_complex,
+    add_guarded_dot_left,
+    add_guarded_dot_right,
+):
     helper(_function, effect=ops.Effect.WRITE)
 
 ACCUMULATED: Mapping[ops.Op, ops.Op] = {
@@ -124,12 +198,20 @@ ACCUMULATED: Mapping[ops.Op, ops.Op] = {
     ),
     matvec_left: helper(add_matvec_left, effect=ops.Effect.WRITE),
     vecmat_right: helper(add_vecmat_right, effect=ops.Effect.WRITE),
+    guarded.guarded_matvec_left: helper(add_guarded_matvec_left, effect=ops.Effect.WRITE),
+    guarded.guarded_vecmat_right: helper(add_guarded_vecmat_right, effect=ops.Effect.WRITE),
     dot_left: helper(add_dot_left, effect=ops.Effect.WRITE),
     dot_left_strided: helper(add_dot_left_strided, effect=ops.Effect.WRITE),
     dot_left_complex: helper(add_dot_left_complex, effect=ops.Effect.WRITE),
     dot_right: helper(add_dot_right, effect=ops.Effect.WRITE),
     dot_right_strided: helper(add_dot_right_strided, effect=ops.Effect.WRITE),
     dot_right_complex: helper(add_dot_right_complex, effect=ops.Effect.WRITE),
+    guarded_dot_left: add_guarded_dot_left,
+    guarded.guarded_dot_left_strided: helper(add_guarded_dot_left_strided, effect=ops.Effect.WRITE),
+    guarded.guarded_dot_left_complex: helper(add_guarded_dot_left_complex, effect=ops.Effect.WRITE),
+    guarded_dot_right: add_guarded_dot_right,
+    guarded.guarded_dot_right_strided: helper(add_guarded_dot_right_strided, effect=ops.Effect.WRITE),
+    guarded.guarded_dot_right_complex: helper(add_guarded_dot_right_complex, effect=ops.Effect.WRITE),
 }
 
 

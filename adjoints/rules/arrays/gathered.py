@@ -19,7 +19,13 @@ from typing import Any
 
 from numba import types
 
-from zygote_py.adjoints.rules.arrays.accumulated import add_matvec_left, add_vecmat_right
+from zygote_py.adjoints.rules.arrays.accumulated import (
+    add_guarded_matvec_left,
+    add_guarded_vecmat_right,
+    add_matvec_left,
+    add_vecmat_right,
+    are_finite,
+)
 from zygote_py.ir import (
     Block,
     Branch,
@@ -53,8 +59,6 @@ from zygote_py.ir import (
 Array = Any
 _array_of: Callable[[Type, int, Any], Type] = types.Array
 _COUNT = types.int64
-# By operation: which arguments multiply the elements of a column, and of a row.
-_FACTORS: dict[ops.Op, tuple[int, int]] = {add_matvec_left: (2, 1), add_vecmat_right: (1, 2)}
 
 
 @helper
@@ -92,14 +96,38 @@ def gather(total: Array, columns: Array, rows: Array, count: int, a: Array, b: A
     return count + 1
 
 
+def gather_guarded_column(total: Array, columns: Array, rows: Array, count: int, a: Array, b: Array) -> int:
+    """As `gather`, of a product that is 0 where the element of the row is, whatever the column."""
+    if are_finite(a):
+        return gather(total, columns, rows, count, a, b)
+    add_guarded_vecmat_right(total, a, b)
+    return count
+
+
+def gather_guarded_row(total: Array, columns: Array, rows: Array, count: int, a: Array, b: Array) -> int:
+    """As `gather`, of a product that is 0 where the element of the column is, whatever the row."""
+    if are_finite(b):
+        return gather(total, columns, rows, count, a, b)
+    add_guarded_matvec_left(total, b, a)
+    return count
+
+
 def add_gathered(total: Array, columns: Array, rows: Array, count: int) -> None:
     """Add the products that are left."""
     if count > 0:
         add_large_product(total, columns[:count].T, rows[:count])
 
 
-helper(gather, effect=ops.Effect.WRITE)
-helper(add_gathered, effect=ops.Effect.WRITE)
+for _function in (gather, gather_guarded_column, gather_guarded_row, add_gathered):
+    helper(_function, effect=ops.Effect.WRITE)
+
+# By operation: which arguments multiply the elements of a column, and of a row; and the one that takes its place.
+_FACTORS: dict[ops.Op, tuple[int, int, ops.Op]] = {
+    add_matvec_left: (2, 1, gather),
+    add_vecmat_right: (1, 2, gather),
+    add_guarded_matvec_left: (2, 1, gather_guarded_row),
+    add_guarded_vecmat_right: (1, 2, gather_guarded_column),
+}
 
 
 def gather_products(function: Function) -> Function:
@@ -156,7 +184,8 @@ def _is_fit(instr: Instr, block: Block, loop: Loop, nest: LoopNest, memory: Memo
 def _gather(function: Function, instr: Instr, block: Block, loop: Loop) -> None:
     """Gather the products of one addition."""
     total = instr.args[0]
-    column, row = (instr.args[place] for place in _FACTORS[instr.op])
+    at_column, at_row, gathering = _FACTORS[instr.op]
+    column, row = instr.args[at_column], instr.args[at_row]
     kind: Any = total.type
     (entering,), (latch,) = loop.entering, loop.latches
     b = Builder(entering, instr.loc)
@@ -172,7 +201,7 @@ def _gather(function: Function, instr: Instr, block: Block, loop: Loop) -> None:
         for length, hint in zip(lengths, ("columns", "rows"), strict=True)
     )
     phi = Phi(_COUNT, "count", instr.loc)
-    made = Instr(gather, (total, columns, rows, phi, column, row), _COUNT, "count", instr.loc, origin=instr.origin)
+    made = Instr(gathering, (total, columns, rows, phi, column, row), _COUNT, "count", instr.loc, origin=instr.origin)
     phi.incoming = {entering: Const(0, _COUNT), latch: made}
     loop.header.phis.append(phi)
     block.instrs[block.instrs.index(instr)] = made

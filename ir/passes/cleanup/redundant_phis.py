@@ -18,20 +18,29 @@ The algorithm is number 5 of Braun et al. 2013: sets of phis that refer to each 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
-from zygote_py.ir.core import Function, Operand, Phi, Undef, Value
+from zygote_py.ir.core import Const, Function, Operand, Phi, Undef, Value
 from zygote_py.ir.walks import replace, resolved
 
 
 def remove_redundant_phis(function: Function) -> None:
     """Replace every set of phis that has a single operand outside of the set by that operand."""
+    _remove(function, lambda outer: True)
+
+
+def remove_constant_phis(function: Function) -> None:
+    """Replace every set of phis that has a single operand outside of the set, a constant, by that constant."""
+    _remove(function, lambda outer: isinstance(outer, Const))
+
+
+def _remove(function: Function, is_removed: Callable[[Operand], bool]) -> None:
     replaced: dict[Value, Operand] = {}
     pending = [function.phis()]
     while pending:
         for component in _components(pending.pop(), replaced):
             inner, outer = _split(component, replaced)
-            if len(outer) <= 1:
+            if len(outer) <= 1 and all(map(is_removed, outer)):
                 replaced |= {phi: outer[0] if outer else Undef(phi.type) for phi in component}
             elif inner:
                 pending.append(inner)

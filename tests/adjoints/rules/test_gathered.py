@@ -131,3 +131,100 @@ def test_compiled():
         np.testing.assert_allclose(one, other, rtol=1e-12)
     with pytest.raises(ValueError, match="size"):
         gradient(W, V, h[:-1], 3)
+
+
+def rectified(w, v, h, n):
+    """A selection, which may leave something out that is not finite."""
+    for _ in range(n):
+        a = w @ h
+        a[np.where(a < 0.0)] = 0.0
+        h = np.tanh(a @ v.T) + 0.1 * h
+    return np.sum(h)
+
+
+def _of_rectified(w, v, h, n):
+    """The gradients of `rectified`, from the rules of calculus."""
+    states, products = [h], []
+    for _ in range(n):
+        products.append(w @ states[-1])
+        states.append(np.tanh(np.maximum(products[-1], 0.0) @ v.T) + 0.1 * states[-1])
+    dw, dv, dh = np.zeros_like(w), np.zeros_like(v), np.ones_like(h)
+    for t in range(n - 1, -1, -1):
+        a = np.maximum(products[t], 0.0)
+        dt = dh * (1.0 - np.tanh(v @ a) ** 2)
+        dv += np.outer(dt, a)
+        da = (v.T @ dt) * (products[t] > 0.0)
+        dw += np.outer(da, states[t])
+        dh = w.T @ da + 0.1 * dh
+    return dw, dv, dh
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("size", [48, 4])
+def test_guarded_products(size):
+    w, v, h = W[: size + 2, :size].copy(), V[:size, : size + 2].copy(), RNG.normal(size=size)
+    source = zg.gradient(rectified, wrt=(0, 1, 2), mode="reverse").source(w, v, h, 9)
+    assert "gather_guarded_row(" in source
+    for found, expected in zip(plain(source)(w, v, h, 9), _of_rectified(w, v, h, 9), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+
+
+def kept_of_rows(w, x, kept):
+    total = 0.0
+    for t in range(x.shape[0]):
+        total += np.sum(np.where(kept[t], x[t] @ w, 0.0))
+    return total
+
+
+def kept_of_columns(w, x, kept):
+    total = 0.0
+    for t in range(x.shape[0]):
+        total += np.sum(np.where(kept[t], w.T @ x[t], 0.0))
+    return total
+
+
+def kept_of_transposed(w, x, kept):
+    total = 0.0
+    for t in range(x.shape[0]):
+        total += np.sum(np.where(kept[t], w @ x[t], 0.0))
+    return total
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("f", [kept_of_rows, kept_of_columns, kept_of_transposed])
+@pytest.mark.parametrize("size", [48, 3])
+def test_what_is_not_finite_is_left_out(f, size):
+    """Rounds whose vectors hold infinities and nan, of which nothing is kept, beside others."""
+    x, kept = RNG.normal(size=(70, size)), RNG.random(size=(70, size)) < 0.6
+    for t, value in ((5, np.inf), (6, np.nan), (66, -np.inf)):
+        x[t, t % size], kept[t] = value, False
+    of_each = np.where(np.isfinite(x), x, 0.0)
+    expected = np.einsum("tk,tj->kj", of_each, kept.astype(float))
+    w = RNG.normal(size=(size, size))
+    source = zg.gradient(f, wrt="w", mode="reverse").source(w, x, kept)
+    assert ("gather_guarded_" in source) != (f is kept_of_columns)  # which adds to a view of the gradient
+    found = plain(source)(w, x, kept)
+    np.testing.assert_allclose(found.T if f is kept_of_transposed else found, expected, rtol=1e-10, atol=1e-12)
+
+
+def kept_of_matrices(w, v, x, kept):
+    total = 0.0
+    for t in range(x.shape[0]):
+        total += np.sum(np.where(kept[t], x[t] @ w, 0.0)) + np.sum(np.where(kept[t], v @ x[t], 0.0))
+    return total
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("size", [8, 3])
+def test_matrices_that_are_not_finite(size):
+    x, kept = RNG.normal(size=(5, size, size)), RNG.random(size=(5, size, size)) < 0.6
+    x[1, 2, 0], kept[1] = np.inf, False
+    x[3, 0, 1], kept[3] = np.nan, False
+    of_each, weights = np.where(np.isfinite(x), x, 0.0), kept.astype(float)
+    w, v = RNG.normal(size=(2, size, size))
+    source = zg.gradient(kept_of_matrices, wrt=("w", "v"), mode="reverse").source(w, v, x, kept)
+    assert "add_guarded_dot_right(" in source
+    assert "add_guarded_dot_left(" in source
+    dw, dv = plain(source)(w, v, x, kept)
+    np.testing.assert_allclose(dw, np.einsum("tki,tkj->ij", of_each, weights), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(dv, np.einsum("tik,tjk->ij", weights, of_each), rtol=1e-10, atol=1e-12)
