@@ -140,7 +140,7 @@ def are_finite(x: Array) -> bool:
     count = 0
     for each in x.flat:
         count += np.isfinite(each)
-    return count == x.size
+    return bool(count == x.size)
 
 
 def add_guarded_dot_left(total: Array, b: Array, dy: Array) -> None:

@@ -3,7 +3,7 @@
 An operation on several numbers costs as much as four, and so does a function where the user allows those of vectors
 (docs/vector-functions.md). An operation that is done for each lane costs as much as in as many iterations, and so does
 reading elements that do not stand next to each other. Of innermost loops without sums, half are taken to become vectors
-of the processor's anyway.
+of the processor's anyway; and those with sums become vectors if the user allows sums in any order.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ import numpy as np
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.analysis.loops import Loop, LoopNest
-from zygote_py.ir.core import Block, Instr, Phi
+from zygote_py.ir.analysis.loops import CountedLoop, Loop, LoopNest, counted
+from zygote_py.ir.core import Block, Const, Function, Instr
 from zygote_py.ir.ops import Cost
 from zygote_py.ir.passes.lanes.varying import Kind, Varying, allows
 
 _ROUNDS = 10  # of an inner loop
+_FEW = 16  # rounds, which are not worth the vectors
 _OF_ALL = 4  # the cost of an operation on all lanes
 _FUNCTION, _DIVISION = 20, 4
 _AT_LEAST = 1.25  # times as fast
@@ -40,7 +41,7 @@ def is_worth_it(found: Varying, nest: LoopNest, width: int) -> bool:
         inner = nest.innermost(block)
         assert inner is not None
         rounds = _ROUNDS ** (inner.depth - found.loop.depth)
-        share = 0.5 if _is_elementwise(inner) else 1.0
+        share = _share(found.function, inner)
         for instr in block.instrs:
             cost = _cost(instr)
             one_by_one += rounds * cost * width * share
@@ -70,8 +71,16 @@ def _in_lanes(found: Varying, instr: Instr, width: int) -> float:
     return width if found.kind(instr) is Kind.EACH or is_of_each else _OF_ALL
 
 
-def _is_elementwise(loop: Loop) -> bool:
-    """Return whether a loop is an innermost one, of one block, whose iterations hand on no floats."""
+def _share(function: Function, loop: Loop) -> float:
+    """Return what a loop costs one by one, of the operations in it: less if it becomes vectors of the processor's."""
     bodies: list[Block] = [block for block in loop.order if block is not loop.header]
-    phis: list[Phi] = loop.header.phis
-    return not loop.children and len(bodies) == 1 and not any(isinstance(phi.type, types.Float) for phi in phis)
+    if loop.children or len(bodies) != 1:
+        return 1.0
+    if not any(isinstance(phi.type, types.Float) for phi in loop.header.phis):
+        return 0.5
+    match counted(loop, function):
+        case CountedLoop(start=Const(value=int() as start), bound=Const(value=int() as end)) if abs(end - start) < _FEW:
+            return 1.0
+    functions = [instr for instr in bodies[0].instrs if _cost(instr) >= _FUNCTION]
+    are_of_vectors = allows(function, "afn") and all(each.op in FUNCTIONS for each in functions)
+    return 0.25 if allows(function, "reassoc") and (are_of_vectors or not functions) else 1.0

@@ -501,31 +501,3 @@ def test_places_that_differ_by_iteration(widened):
     by_difference = slopes(by_place, (X, W), (0, 1), np.random.default_rng(1))
     assert by_difference.off(np.ones(1), real_parts(gradient(X, W))) < 1e-7
     assert any(widened)
-
-
-def variances(x, w):
-    """A recursion for each row."""
-    total = 0.0
-    for i in range(x.shape[0]):
-        h = 0.5
-        for j in range(x.shape[1]):
-            h = w[0] * w[0] + w[1] * x[i, j] * x[i, j] + 0.1 * h
-            total += x[i, j] * x[i, j] / h
-    return total
-
-
-def elementwise(x, w):
-    """A loop that the processor's vectors suit as it is."""
-    total = 0.0
-    for i in range(x.shape[0]):
-        for j in range(x.shape[1]):
-            total += x[i, j] * x[i, j] * w[j]
-    return total
-
-
-@pytest.mark.interpreted
-@pytest.mark.parametrize(("f", "pays"), [(variances, True), (elementwise, False), (doubled, False)])
-def test_where_it_pays(f, pays, monkeypatch):
-    found = watched(monkeypatch)
-    zg.gradient(f, mode="reverse").source(X, W)
-    assert found == [pays]
