@@ -105,6 +105,14 @@ class Varying:
         """Return whether all operands are the same in all iterations, and no private arrays that differ."""
         return all(self.kind(each) is Kind.UNIFORM and each not in self.lanes for each in operands)
 
+    def adds_up(self, loop: Loop) -> bool:
+        """Return whether the floats that the iterations of an inner loop hand on are sums."""
+        return all(
+            running_sum(loop, phi, self._uses) is not None
+            for phi in loop.header.phis
+            if isinstance(phi.type, types.Float)
+        )
+
     def along(self, index: Iterable[Operand]) -> int | None:
         """Return the axis along which neighbouring iterations access neighbouring elements; None if there is none."""
         kinds = [self.kind(each) for each in index]

@@ -16,7 +16,7 @@ from numba import types
 
 from zygote_py.ir import ops
 from zygote_py.ir.analysis.loops import CountedLoop, Loop, LoopNest, counted
-from zygote_py.ir.core import Block, Const, Function, Instr
+from zygote_py.ir.core import Block, Const, Instr
 from zygote_py.ir.ops import Cost
 from zygote_py.ir.passes.lanes.varying import Kind, Varying, allows
 
@@ -41,7 +41,7 @@ def is_worth_it(found: Varying, nest: LoopNest, width: int) -> bool:
         inner = nest.innermost(block)
         assert inner is not None
         rounds = _ROUNDS ** (inner.depth - found.loop.depth)
-        share = _share(found.function, inner)
+        share = _share(found, inner)
         for instr in block.instrs:
             cost = _cost(instr)
             one_by_one += rounds * cost * width * share
@@ -71,16 +71,19 @@ def _in_lanes(found: Varying, instr: Instr, width: int) -> float:
     return width if found.kind(instr) is Kind.EACH or is_of_each else _OF_ALL
 
 
-def _share(function: Function, loop: Loop) -> float:
+def _share(found: Varying, loop: Loop) -> float:
     """Return what a loop costs one by one, of the operations in it: less if it becomes vectors of the processor's."""
     bodies: list[Block] = [block for block in loop.order if block is not loop.header]
     if loop.children or len(bodies) != 1:
         return 1.0
     if not any(isinstance(phi.type, types.Float) for phi in loop.header.phis):
         return 0.5
+    function = found.function
+    if not allows(function, "reassoc") or not found.adds_up(loop):
+        return 1.0
     match counted(loop, function):
         case CountedLoop(start=Const(value=int() as start), bound=Const(value=int() as end)) if abs(end - start) < _FEW:
             return 1.0
     functions = [instr for instr in bodies[0].instrs if _cost(instr) >= _FUNCTION]
     are_of_vectors = allows(function, "afn") and all(each.op in FUNCTIONS for each in functions)
-    return 0.25 if allows(function, "reassoc") and (are_of_vectors or not functions) else 1.0
+    return 0.25 if are_of_vectors or not functions else 1.0
