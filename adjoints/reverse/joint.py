@@ -103,7 +103,8 @@ def join_halves(adjoint: Function, shadows: Mapping[Value, Value], wrt: Collecti
     _, end = made.reverse.function.exit()
     end.args = tuple(end.args[number] for number in wrt)
     made.ssa.finish()
-    return split(made.joint, last, made.reverse.function.entry, made.reverse.function.params), value
+    reverse = made.reverse.function
+    return split(made.joint, last, reverse.entry, reverse.params, made.mirrored), value
 
 
 def join_kernel(adjoint: Function, shadows: Mapping[Value, Value], covering: Mapping[Instr, Value]) -> Function:
@@ -320,10 +321,9 @@ class _Join:
         if value not in self.declared:
             self.declared.add(value)
             self.ssa.declare(value, value.type, value.hint)
-            within = [each.loop for each in self.immediate if home in each.loop]
-            if within:  # each round reads what it has computed itself
-                innermost = max(within, key=lambda loop: loop.depth)
-                self.ssa.write(value, innermost.header, Undef(value.type))
+            for each in self.immediate:
+                if home in each.loop:  # each round reads what it has computed itself
+                    self.ssa.write(value, each.loop.header, Undef(value.type))
             self.ssa.write(value, home, value)
         return self.ssa.read(value, block)
 

@@ -20,7 +20,7 @@ Values of which a run computes one cross as one (`stored/shared_fields.py`), and
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from numba import types
 
@@ -68,8 +68,13 @@ class Halves:
     crossing: tuple[Value, ...]
 
 
-def split(joint: Function, last: Block, entry: Block, seeds: Collection[Param]) -> Halves:
-    """Split a joint function between `last`, which jumps to `entry`, and `entry`."""
+def split(
+    joint: Function, last: Block, entry: Block, seeds: Collection[Param], mirrored: Mapping[Block, Block]
+) -> Halves:
+    """Split a joint function between `last`, which jumps to `entry`, and `entry`.
+
+    `mirrored` are the blocks of the forward sweep that blocks of the reverse sweep mirror: these run if those have run.
+    """
     last.terminator = Return(())
     forward_blocks = reverse_postorder(joint)
     inside = set(forward_blocks)
@@ -77,7 +82,7 @@ def split(joint: Function, last: Block, entry: Block, seeds: Collection[Param]) 
     reverse.blocks = reverse_postorder(reverse)
     assert not inside & set(reverse.blocks)
     forward = Function(joint.name, list(joint.params), forward_blocks, "joint", None, joint.loc, joint.options)
-    shared = share_fields(_Crossing(forward, last, reverse, frozenset(seeds)).choose(), forward.blocks)
+    shared = share_fields(_Crossing(forward, last, reverse, mirrored).choose(), forward.blocks)
     params = {value: Param(value.type, value.hint, value.loc) for value in dict.fromkeys(shared.values())}
     reverse.params = [*params.values(), *seeds]
     replace_uses(reverse, {value: params[recorded] for value, recorded in shared.items()})
@@ -95,8 +100,9 @@ _WITHOUT_EFFECT = (passes.remove_dead_code, passes.merge_blocks, passes.remove_d
 
 
 class _Crossing:
-    def __init__(self, forward: Function, last: Block, reverse: Function, seeds: Collection[Param]) -> None:
+    def __init__(self, forward: Function, last: Block, reverse: Function, mirrored: Mapping[Block, Block]) -> None:
         self._last = last
+        self._mirrored = mirrored
         self._reverse = reverse
         self._order: dict[Value, int] = {value: number for number, value in enumerate(forward.values())}
         self._uses = uses(forward)
@@ -124,9 +130,8 @@ class _Crossing:
         # Users before their operands, so that the needs of users are known when an operand is visited.
         wanted = dict.fromkeys(sorted(needed, key=self._order.__getitem__, reverse=True))
         again, crossing = self._divide(wanted)
-        # Otherwise they were views of another array.
-        while apart := {self._carriers.get(each, each) for each in reach(crossing, _parts_of)} & again.keys():
-            self._kept |= apart
+        while kept := self._parts_of_crossing(crossing) & again.keys() or self._made_elsewhere(again):
+            self._kept |= kept
             again, crossing = self._divide(wanted)
         made = sorted(again, key=lambda value: self._order[self._computed(value)])
         self._reverse.entry.instrs[:0] = [again[value] for value in made]
@@ -134,6 +139,10 @@ class _Crossing:
         self._sink([again[value] for value in made if self._is_of_branch(value)])
         crossing = [value for value in dict.fromkeys((*crossing, *self._used(again.values()))) if value in self._order]
         return sorted(crossing, key=self._order.__getitem__)
+
+    def _parts_of_crossing(self, crossing: Collection[Value]) -> set[Value]:
+        """Return the arrays of which what crosses is a view, which would be a view of another one if they were new."""
+        return {self._carriers.get(each, each) for each in reach(crossing, _parts_of)}
 
     def _divide(self, wanted: Collection[Value]) -> tuple[dict[Value, Instr], list[Value]]:
         """Return the copies of recomputed instructions, and the crossing values."""
@@ -204,6 +213,32 @@ class _Crossing:
                 return single
             case _:
                 return None
+
+    def _made_elsewhere(self, again: Mapping[Value, Instr]) -> set[Value]:
+        """Return the arrays of branches that would be made again where the branch may not have been taken.
+
+        Their shapes may be anything there.
+        """
+        arrays = [value for value in again if value in self._carried and isinstance(value.type, types.Array)]
+        if not arrays:
+            return set()
+        used, nest = uses(self._reverse), loop_nest(self._reverse)
+        at = {value: [use.at for use in used[value]] for value in again}
+        places: dict[Value, Block] = {}
+        for value in sorted(again, key=lambda value: self._order[self._computed(value)], reverse=True):
+            places[value] = nest.nearest(at[value], None) if self._is_of_branch(value) else self._reverse.entry
+            for arg in again[value].args:
+                if isinstance(arg, Value) and arg in at:
+                    at[arg].append(places[value])
+
+        def is_after(block: Block, home: Block) -> bool:
+            return any(
+                nest.tree.dominates(each, block) and self._nest.tree.dominates(home, self._mirrored[each])
+                for each in self._reverse.blocks
+                if each in self._mirrored
+            )
+
+        return {each for each in arrays if not is_after(places[each], self._home[self._carried[each]])}
 
     def _is_complete(self, phi: Phi, home: Block) -> bool:
         """Return whether a phi is defined wherever its only value, of the block `home`, has been computed."""

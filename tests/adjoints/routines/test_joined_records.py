@@ -195,3 +195,40 @@ def recursive(a, n, x):
 
 def test_recursion():
     check_derivatives(recursive, A, 4, 0.6)
+
+
+def only_if_few(a, n, x):
+    """An array that some calls do not make, of a length that they could not make it with."""
+    if n < 10:
+        w = np.zeros(n)
+    s = math.sin(x)
+    if n < 10:
+        w[0] = a[0] * s
+    s = math.sin(s)
+    if n < 10:
+        s += w[0] * w[0]
+    return s
+
+
+def few_and_many(a, x):
+    return only_if_few(a, 3, x) + 2.0 * only_if_few(a, 10**15, x)
+
+
+def only_if_six(v, x):
+    """A view that some calls do not take, of a shape that does not fit there."""
+    if v.size == 6:
+        m = v.reshape(2, 3)
+    s = math.sin(x)
+    if v.size == 6:
+        s += math.sin(m[1, 0] * s)
+    s = math.sin(s)
+    if v.size == 6:
+        s += m[0, 0] * x
+    else:
+        s += only_if_six(v[1:], s)
+    return s
+
+
+def test_what_is_not_made_is_not_made_again():
+    check_derivatives(few_and_many, A, 0.7)
+    check_derivatives(only_if_six, np.linspace(0.1, 0.9, 8), 0.7)
