@@ -238,10 +238,22 @@ class Memory:
         if self._nest is None:
             return False
         block, place = self._where(write)
+        there = self._where(earlier)
         assert block is not None
         return any(
-            self.is_of_its_round(loop, array) and not self._is_in_its_round(loop, block, place, *self._where(earlier))
+            self.is_of_its_round(loop, array)
+            and (
+                not self._is_in_its_round(loop, block, place, *there)
+                or not self._is_after_any(loop, there, self._bases_in(loop, array))
+            )
             for loop in self._nest.around(block)
+        )
+
+    def _is_after_any(self, loop: Loop, there: tuple[Block | None, int], values: Collection[Operand | None]) -> bool:
+        """Return whether a round of a loop may come to a place after it has computed one of the values."""
+        block, place = there
+        return block is not None and any(
+            isinstance(each, Value) and self._is_in_its_round(loop, block, place, *self._where(each)) for each in values
         )
 
     def _is_in_its_round(self, loop: Loop, block: Block, place: int, first: Block | None, start: int) -> bool:
@@ -306,6 +318,8 @@ class Memory:
             places = written.get(block, ())
             if loops and places and root is not None:
                 places = [place for place in places if not self._is_of_its_round(block, place, root, loops)]
+            if places and self._nest is not None:
+                places = [place for place in places if not self._is_to_later_arrays(block, place, target, instr)]
             if places:
                 places = [place for place in places if not self._is_apart(instr, target, block, place, before)]
             first = bisect_right(places, start)
@@ -317,6 +331,13 @@ class Memory:
                 seen.update(following)
                 pending += [(each, -1) for each in following]
         return False
+
+    def _is_to_later_arrays(self, block: Block, place: int, target: Operand, read: Instr) -> bool:
+        """Return whether an instruction writes only to arrays that are made after another one has read."""
+        writer = self._values[block][place]
+        assert isinstance(writer, Instr)
+        written = [each for each in writes(writer) if self.may_share(each, target)]
+        return all(self.is_made_after(each, writer, read) for each in written)
 
     def _is_apart(self, read: Instr, target: Operand, block: Block, place: int, before: Collection[Block]) -> bool:
         """Return whether a write is never one to the elements that an instruction has read before it."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.checking.derivatives import check_derivatives
-from zygote_py import gradient, hessian
+from zygote_py import gradient, hessian, pullback
 from zygote_py.frontend import program
 
 pytestmark = pytest.mark.interpreted
@@ -232,3 +232,23 @@ def only_if_six(v, x):
 def test_what_is_not_made_is_not_made_again():
     check_derivatives(few_and_many, A, 0.7)
     check_derivatives(only_if_six, np.linspace(0.1, 0.9, 8), 0.7)
+
+
+def only_if_some(a, n, x):
+    if n > 0:
+        w = np.zeros(n)
+    s = math.sin(x)
+    if n > 0:
+        w[0] = a[0] * s
+    s = math.sin(s)
+    if n > 0:
+        s += w[0] * w[0]
+    return s
+
+
+def test_what_is_not_made_is_not_made_again_in_pullbacks():
+    value, back = pullback(only_if_some, A, -3, 0.7)
+    assert value == only_if_some(A, -3, 0.7)
+    da, _, dx = back(1.0)
+    np.testing.assert_array_equal(da, np.zeros(5))
+    np.testing.assert_allclose(dx, math.cos(math.sin(0.7)) * math.cos(0.7), rtol=1e-14)
