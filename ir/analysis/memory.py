@@ -370,7 +370,11 @@ class Memory:
         assert start is not None
         innermost = next((loop for loop in reversed(self._distances.around(start)) if block in loop), None)
         follows = self._follows(innermost, start, first, block, place)
-        return self._distances.are_apart(read, target, write, follows, before)
+        loops = [] if self._nest is None else self._nest.around(block)
+        new = {
+            loop.header for loop in loops if self.is_of_its_round(loop, write.args[0])
+        }  # later rounds write to others
+        return self._distances.are_apart(read, target, write, follows, {*before, *new})
 
     def _follows(self, loop: Loop | None, first: Block, start: int, block: Block, place: int) -> bool:
         """Return whether control may reach one point from another within a round of a loop, or at all."""

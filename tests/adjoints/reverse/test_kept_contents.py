@@ -87,3 +87,54 @@ def test_without_copies(f):
 def test_with_copies(f):
     check_derivatives(f, K, Y, 6, at=[(K, Y, 0), (K, Y, 1)])
     assert "np.copy(" in gradient(f).source(K, Y, 6)
+
+
+def quotients(y, n):
+    """Elements of an array that each round makes, and that the next reads."""
+    u = y.copy()
+    while n > 0:
+        v = np.empty(len(y))
+        for j in range(len(y)):
+            v[j] = 1.0 / (u[j] + y[0])
+        for j in range(1, len(y)):
+            u[j] = v[j] * u[j - 1] + y[j]
+        u[0] = v[len(y) - 1]
+        n -= 1
+        if u[0] > 1e6:
+            break
+    return np.sum(u)
+
+
+def kept_and_written(y, n):
+    """The next round writes to the array from which an element would be read."""
+    v, s = y.copy(), 0.0
+    while n > 0:
+        w = np.empty(len(y))
+        for j in range(len(y)):
+            w[j] = 1.0 / (v[j] + y[0])
+            s += w[j] * w[j]
+        v[n % 4] += w[1]
+        v = w
+        n -= 1
+        if s > 1e6:
+            break
+    return s
+
+
+def made_outside(y, n):
+    """All rounds write to one array."""
+    v, w, s = y.copy(), np.empty(len(y)), 0.0
+    while n > 0:
+        for j in range(len(y)):
+            w[j] = 1.0 / (v[j] + y[0])
+            s += w[j] * w[j]
+        v = w.copy()
+        n -= 1
+        if s > 1e6:
+            break
+    return s
+
+
+@pytest.mark.parametrize("f", [quotients, kept_and_written, made_outside])
+def test_elements(f):
+    check_derivatives(f, Y, 5, at=[(Y, 0), (Y, 1)])
