@@ -371,9 +371,8 @@ class Memory:
         innermost = next((loop for loop in reversed(self._distances.around(start)) if block in loop), None)
         follows = self._follows(innermost, start, first, block, place)
         loops = [] if self._nest is None else self._nest.around(block)
-        new = {
-            loop.header for loop in loops if self.is_of_its_round(loop, write.args[0])
-        }  # later rounds write to others
+        # Later rounds write to other arrays.
+        new = {loop.header for loop in loops if self.is_of_its_round(loop, write.args[0])}
         return self._distances.are_apart(read, target, write, follows, {*before, *new})
 
     def _follows(self, loop: Loop | None, first: Block, start: int, block: Block, place: int) -> bool:

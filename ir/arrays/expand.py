@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import types
 
 from zygote_py.ir import ops
 from zygote_py.ir.analysis import Memory, loop_nest
@@ -17,7 +18,7 @@ from zygote_py.ir.arrays.shapes import Shapes
 from zygote_py.ir.arrays.writer import Writer
 from zygote_py.ir.building.cfg import order_blocks, rename_incoming
 from zygote_py.ir.checks.debug import check_after
-from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Value
+from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Type, Undef, Value
 from zygote_py.ir.walks import replace_uses
 
 _COUNTERS = "ijklmnopqr"
@@ -25,6 +26,7 @@ _COUNTERS = "ijklmnopqr"
 
 def expand_arrays(function: Function) -> None:
     """Replace the array instructions of `function` by loops, in place."""
+    _make_undefined(function)
     _read_numbers(function)
     check_products(function)
     replace_masks(function)
@@ -33,6 +35,23 @@ def expand_arrays(function: Function) -> None:
     plan = find_groups(function, shapes, memory)
     if plan.nodes:
         _Expansion(function, shapes, memory, plan).run()
+
+
+def _make_undefined(function: Function) -> None:
+    """Take arrays that are read where none has been made for arrays without elements: these have a shape."""
+    made: dict[Type, Instr] = {}
+
+    def defined(operand: Operand) -> Operand:
+        if not isinstance(operand, Undef) or not isinstance(operand.type, types.Array):
+            return operand
+        empty = Instr(ops.record, (Const(0, types.int64),) * operand.type.ndim, operand.type, "no_array")
+        return made.setdefault(operand.type, empty)
+
+    for block in function.blocks:
+        for instr in block.instrs:
+            if any(isinstance(arg, Undef) for arg in instr.args):
+                instr.args = tuple(map(defined, instr.args))
+    function.entry.instrs[:0] = made.values()
 
 
 def _read_numbers(function: Function) -> None:

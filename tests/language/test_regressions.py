@@ -342,3 +342,20 @@ def test_one_of_several_views_of_an_argument_in_any_order():
     value, dx = value_and_gradient(f)(x)
     assert value == 4.0 + 9.0
     np.testing.assert_array_equal(dx, [[0.0, 4.0], [6.0, 0.0]])
+
+
+def of_an_array_that_is_not_made(x, c):
+    """A way that ends in an error: Python has no array there."""
+    s = x
+    if c:
+        w = np.ones((3, 2)) * x
+        s += w[0, 0] * x
+    elif x > 5.0:
+        s += len(w) + w.shape[1] + np.sum(w) + np.sum(w * x)
+    return s
+
+
+def test_arrays_that_are_not_made():
+    df = gradient(of_an_array_that_is_not_made)
+    assert df(2.0, True) == (5.0, None)
+    assert df(2.0, False) == (1.0, None)

@@ -33,4 +33,32 @@ MEMORY_FAULTS = (
         "if block not in loop:",
         "adjoints/reverse/test_new_array_each_round",
     ),
+    fault(
+        "an array of a branch is made again where the branch may not have been taken",
+        "adjoints/reverse/split.py",
+        "return {each for each in arrays if not is_after(",
+        "return {each for each in arrays[:0] if not is_after(",
+        "adjoints/routines/test_joined_records",
+    ),
+    fault(
+        "records of several lengths are rows of one array",
+        "adjoints/reverse/stored/joined_records.py",
+        "*((size.op, size.args) if isinstance(size, Instr)",
+        "*((size.op,) if isinstance(size, Instr)",
+        "adjoints/routines/test_joined_records",
+    ),
+    fault(
+        "an array that was made before a product is taken for a later one",
+        "ir/analysis/memory.py",
+        "or not self._is_after_any(loop, there, self._bases_in(loop, array))",
+        "or self._is_after_any(loop, there, self._bases_in(loop, array))",
+        "adjoints/reverse/test_kept_contents",
+    ),
+    fault(
+        "what is not finite is gathered though a selection has left it out",
+        "adjoints/rules/arrays/gathered.py",
+        "    if are_finite(a):\n        return gather(",
+        "    if a.size:\n        return gather(",
+        "adjoints/rules/test_gathered",
+    ),
 )

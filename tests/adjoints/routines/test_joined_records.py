@@ -111,7 +111,7 @@ def in_either_branch(a, n, x):
         for i in range(n):
             s = math.cos(s) * a[i]
             s = s * s + 0.5 * s
-        for i in range(n - 1):
+        for i in range(n + 1):
             s = math.exp(-s * a[i])
     return s
 
