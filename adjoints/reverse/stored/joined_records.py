@@ -13,6 +13,7 @@ passes that makes another.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from numba import types
@@ -56,11 +57,18 @@ def join_records(forward: Function, reverse: Function, crossing: Mapping[Value, 
     if is_left_out("joined-records"):
         return dict(crossing)
     inside, after = uses(forward), uses(reverse)
-    found = [_record(value, param, inside, after) for value, param in crossing.items()]
     home, nest = definitions(forward), loop_nest(forward)
+    crossings = Counter(instr for value in crossing for instr in _made(value))
+    found = [
+        each
+        for value, param in crossing.items()
+        if (each := _record(value, param, inside, after)) is not None
+        and crossings[each.made] == 1
+        and nest.innermost(home[each.made]) is None
+    ]
     groups: list[list[_Record]] = []
     order = {value: number for number, value in enumerate(forward.values())}
-    for each in sorted((each for each in found if each is not None), key=lambda each: order[each.made]):
+    for each in sorted(found, key=lambda each: order[each.made]):
         for group in groups:
             first = group[0].made
             if _kind(first) == _kind(each.made) and nest.tree.dominates(home[first], home[each.made]):
@@ -84,8 +92,7 @@ def _record(
     value: Value, param: Param, inside: Mapping[Value, Sequence[Use]], after: Mapping[Value, Sequence[Use]]
 ) -> _Record | None:
     """Return the record that a crossing value is wherever it is defined, if all that is done with it is known."""
-    start: list[Operand] = [value]
-    reached = list(reach(start, lambda each: each.args if isinstance(each, Phi) else ()))
+    reached = _reached(value)
     phis = tuple(each for each in reached if isinstance(each, Phi))
     match [each for each in reached if not isinstance(each, Phi | Undef)]:
         case [Instr(op=ops.record, args=(_,)) as made]:
@@ -99,6 +106,16 @@ def _record(
     if len(reads) < len(later) or any(user not in stores and user not in phis for user in users):
         return None
     return _Record(made, value, param, phis, stores, reads)
+
+
+def _reached(value: Value) -> list[Operand]:
+    """Return what a value may be, with the phis on the way."""
+    start: list[Operand] = [value]
+    return list(reach(start, lambda each: each.args if isinstance(each, Phi) else ()))
+
+
+def _made(value: Value) -> list[Instr]:
+    return [each for each in _reached(value) if isinstance(each, Instr)]
 
 
 def _is_element(instr: Instr, op: ops.Op, array: Value) -> bool:
