@@ -250,10 +250,11 @@ class Memory:
         )
 
     def _is_after_any(self, loop: Loop, there: tuple[Block | None, int], values: Collection[Operand | None]) -> bool:
-        """Return whether a round of a loop may come to a place after it has computed one of the values."""
+        """Return whether a round of a loop may reach a place once it has computed one of the values, perhaps there."""
         block, place = there
+        known = [self._where(each) for each in values if isinstance(each, Value)]
         return block is not None and any(
-            isinstance(each, Value) and self._is_in_its_round(loop, block, place, *self._where(each)) for each in values
+            each == there or self._is_in_its_round(loop, block, place, *each) for each in known
         )
 
     def _is_in_its_round(self, loop: Loop, block: Block, place: int, first: Block | None, start: int) -> bool:

@@ -138,3 +138,19 @@ def made_outside(y, n):
 @pytest.mark.parametrize("f", [quotients, kept_and_written, made_outside])
 def test_elements(f):
     check_derivatives(f, Y, 5, at=[(Y, 0), (Y, 1)])
+
+
+def result_overwritten(k, y, n):
+    """The result that its own adjoint needs is written to, in the round that has made it."""
+    s, v = 0.0, y.copy()
+    for i in range(n):
+        x = np.linalg.solve(k + 3.0 * np.eye(4), v)
+        s += np.sum(x * x)
+        x[i % 4] = s
+        v = x
+    return s + np.sum(v)
+
+
+def test_a_result_that_is_overwritten():
+    check_derivatives(result_overwritten, K, Y, 5, at=[(K, Y, 0), (K, Y, 1)])
+    assert "np.copy(" in gradient(result_overwritten).source(K, Y, 5)
