@@ -41,6 +41,7 @@ OPTIONAL = (
     "extremes",  # m = max(m, x[i]) keeps one index
     "flat-loops",  # over the elements of matrices, one in the place of two
     "first-contributions",  # assigned, not added to zeros
+    "fused-loops",  # which hand elements on to each other, without the array for these
     "gathered-products",  # the products of a loop as one product of matrices
     "immediate-reversal",  # of loops whose rounds only add to sums, as they run
     "invariant-elements",  # that all rounds of a loop access, beside others of the array, in variables

@@ -32,6 +32,7 @@ from zygote_py.ir.passes.cleanup.forward_stacks import forward_stacks
 from zygote_py.ir.passes.cleanup.merge_blocks import merge_blocks
 from zygote_py.ir.passes.cleanup.redundant_phis import remove_constant_phis, remove_redundant_phis
 from zygote_py.ir.passes.cleanup.whole_tuples import store_whole_tuples
+from zygote_py.ir.passes.loops.fusion import fuse_loops
 
 Pass = Callable[[Function], object]
 
@@ -81,6 +82,7 @@ __all__ = [
     "fold_constants",
     "forward_jumps",
     "forward_stacks",
+    "fuse_loops",
     "join_loop_edges",
     "keep_counting",
     "keep_invariant_elements",

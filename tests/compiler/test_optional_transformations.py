@@ -84,6 +84,13 @@ def stored(x):
     y = np.empty_like(x)
     for i in range(len(x)):
         y[i] = math.exp(x[i] * x[i])
+    return np.sum(y * y) * y[0]
+
+
+def filled(x):
+    y = np.empty_like(x)
+    for i in range(len(x)):
+        y[i] = math.exp(x[i] * x[i])
     return np.sum(y * y)
 
 
@@ -133,8 +140,9 @@ PROGRAMS = {
     "extremes": (largest, X),
     "first-contributions": (layers, W, W, INPUTS.T.copy()),
     "flat-loops": (smoothed_in_place, W, INPUTS[:3].copy(), 2),
+    "fused-loops": (filled, X),
     "gathered-products": (network, W, INPUTS),
-    "immediate-reversal": (stored, X),
+    "immediate-reversal": (filled, X),
     "invariant-elements": (iterated, W, X[:3].copy(), 4),
     "joined-records": (recursive, X, 3, 0.6),
     "lanes": (rows, X, SQUARES),

@@ -39,7 +39,7 @@ from zygote_py.ir import (
     loop_nest,
     ops,
     place_before,
-    replace_uses,
+    replace,
     uses,
 )
 
@@ -154,4 +154,4 @@ def _narrow(function: Function, nest: LoopNest, array: Instr, where: list[Use], 
     for use in where:
         match use.user:
             case Instr(op=ops.dim, args=(_, Const(value=int(place)))) as asked:
-                replace_uses(function, {asked: array.args[place]})
+                replace(function, {asked: array.args[place]})

@@ -56,6 +56,19 @@ def under_a_condition(x, w):
     return h
 
 
+def with_its_length_later(x, w):
+    n, m = x.shape
+    g = np.zeros((n, m))
+    h = 0.3
+    for t in range(n):
+        for j in range(m):
+            g[t, j] = x[t, j] * w[j]
+        h += g[t, 0] * g[t, 1]
+    for t in range(len(g)):
+        h *= x[t, 1]
+    return h
+
+
 def within_a_loop(x, w):
     """The array is made in each round of a loop around it."""
     n, m = x.shape
@@ -196,7 +209,7 @@ def vectors(x, w):
     return h
 
 
-APART = [steps, on_the_last_axis, under_a_condition, within_a_loop, as_rows]
+APART = [steps, on_the_last_axis, under_a_condition, with_its_length_later, within_a_loop, as_rows]
 TOGETHER = [
     *(of_the_step_before, of_the_end, of_all_rounds_of_another, of_two_loops, as_a_whole, in_another_order),
     *(at_both_axes, under_another_name, vectors),

@@ -81,7 +81,8 @@ WORK = [work_array, two_work_arrays, in_rounds_of_rounds]
 
 
 @pytest.mark.parametrize("function", WORK, ids=lambda each: each.__name__)
-def test_work_arrays_are_neither_zeroed_nor_reset(function):
+def test_work_arrays_are_neither_zeroed_nor_reset(function, monkeypatch):
+    monkeypatch.setenv("ZYGOTE_PY_WITHOUT", "fused-loops")
     text = gradient(function, mode="reverse").source(X, Y)
     assert "dw = np.empty(" in text
     assert "dw[j] = 0.0" not in text

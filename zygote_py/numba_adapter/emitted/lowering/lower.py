@@ -17,7 +17,7 @@ from numba import types
 
 from zygote_py.ir import Lanes, components_of, is_left_out
 from zygote_py.numba_adapter.base import internals, memory_of_arrays
-from zygote_py.numba_adapter.base.internals import Lower, eh, ir
+from zygote_py.numba_adapter.base.internals import ConfigStack, Lower, eh, ir
 from zygote_py.numba_adapter.emitted.lowering import record_lists
 from zygote_py.numba_adapter.emitted.lowering.addresses import addresses_of
 from zygote_py.numba_adapter.emitted.lowering.elements import (
@@ -41,6 +41,7 @@ from zygote_py.numba_adapter.emitted.lowering.lane_arithmetic import (
     operate,
     store_lanes,
 )
+from zygote_py.numba_adapter.emitted.lowering.loop_hints import LoopHints, RepeatedAxes
 from zygote_py.numba_adapter.emitted.lowering.native_calls import (
     copy_of,
     is_stored_here,
@@ -58,7 +59,6 @@ from zygote_py.numba_adapter.emitted.lowering.registers import (
     returned_only,
     uncounted,
 )
-from zygote_py.numba_adapter.emitted.lowering.repeated_axes import RepeatedAxes
 from zygote_py.numba_adapter.emitted.lowering.selection import select
 from zygote_py.numba_adapter.emitted.lowering.stack_arrays import kept_on_stack
 
@@ -77,6 +77,7 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         """Prepare."""
         self._counts: dict[Any, bool] = {}  # whether values of a type count references
         self._loops: RangeLoops | None = None
+        self._hints: LoopHints | None = None
         self._repeated: RepeatedAxes | None = None
         self._uncounted: set[str] = set()
         self._returned: set[str] = set()  # tuples
@@ -115,7 +116,11 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         self._singly_assigned_vars = kept
         self._blk_local_varmap: dict[str, Any] = {}
         self._loops = RangeLoops(self.blocks, kept, self.typeof)
-        self._repeated = RepeatedAxes(self.blocks, kept, select)
+        self._hints = LoopHints(self.blocks)
+        flags: Any = ConfigStack.top_or_none()
+        if flags is None or not flags.fastmath or {"fast", "afn"}.isdisjoint(flags.fastmath.flags):
+            self._hints.keep_branches(self.typeof)
+        self._repeated = RepeatedAxes(self.blocks, kept, select, self._hints)
         self._uncounted = uncounted(self.blocks, kept, self.typeof)
         if self._is_plain(self.fndesc.restype):
             self._returned = returned_only(self.blocks, kept, self.fndesc.restype, self.typeof)
@@ -197,8 +202,8 @@ class EmittedLower(_Lower):  # type: ignore[misc]
         )
         if not is_result and not is_element:
             super().lower_inst(inst)
-            if isinstance(inst, ir.Jump) and self._repeated is not None:
-                self._repeated.leave_rolled(self.module, self.builder.block.terminator, self._label, inst.target)
+            if isinstance(inst, ir.Jump) and self._hints is not None:
+                self._hints.tell(self.module, self.builder.block.terminator, self._label, inst.target)
             return
         self.debuginfo.mark_location(self.builder, self.loc.line)
         self.notify_loc(self.loc)

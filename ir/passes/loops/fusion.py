@@ -1,0 +1,180 @@
+"""Loops that hand the elements of an array on to each other become one, and the elements variables.
+
+    loop over %i from 0 to %n:                      loop over %i from 0 to %n:
+        %a = math.exp %t                                %a = math.exp %t
+        setitem %y, %a, %i                              %b = mul %a, %a
+    loop over %k from 0 to %n:              ->          %s2 = add %s, %b
+        %y1 = getitem %y, %k
+        %b = mul %y1, %y1
+        %s2 = add %s, %b
+
+The rounds of such loops hand on nothing but sums: the loop that is made can be reversed as it runs, which the first one
+alone cannot be, since its adjoints are known after the second. Loops within these are fused, too, if elements have
+several indices (`chains.py` finds such loops, `order.py` whether their rounds may run in turn).
+
+All accesses to the array must be in such loops, each to the element of its round: then no array is needed. Loops are
+fused only for that. Values, and the order of sums, stay the same bit for bit.
+"""
+
+from __future__ import annotations
+
+import operator
+
+from numba import config, types
+
+from zygote_py.ir import ops
+from zygote_py.ir.analysis.loops import CountedLoop, Loop, loop_nest
+from zygote_py.ir.analysis.memory import Memory
+from zygote_py.ir.building.cfg import order_blocks, rename_incoming
+from zygote_py.ir.building.ssa import SSABuilder
+from zygote_py.ir.checks.debug import is_left_out
+from zygote_py.ir.core import (
+    Block,
+    Function,
+    Instr,
+    Operand,
+    Phi,
+    Terminator,
+    Undef,
+    Value,
+    predecessors,
+    retarget,
+    zero,
+)
+from zygote_py.ir.passes.loops.chains import Array, Chain, Chains, arrays_of, inside
+from zygote_py.ir.passes.loops.order import Rounds
+from zygote_py.ir.walks import replace, uses
+
+
+def fuse_loops(function: Function) -> bool:
+    """Fuse the loops of a function in canonical form, in place; return whether there are any. Some code may be dead."""
+    if is_left_out("fused-loops") or _checks_indices(function):
+        return False
+    changed = False
+    while _fuse_some(function):
+        changed = True
+    return changed
+
+
+def _checks_indices(function: Function) -> bool:
+    """Return whether a loop that goes beyond the end of an array raises IndexError."""
+    return bool(function.options.get("boundscheck")) or config.BOUNDSCHECK == 1  # type: ignore[attr-defined]
+
+
+def _fuse_some(function: Function) -> bool:
+    """Replace the elements of arrays that are apart from each other by variables; return whether there are any."""
+    used = uses(function)
+    arrays = arrays_of(function, used)
+    if not arrays:
+        return False
+    search = Chains(function, loop_nest(function), used)
+    rounds: Rounds | None = None
+    changed: set[Block] = set()
+    for array in arrays:
+        chains = search.of(array)
+        if chains is None or not changed.isdisjoint(each for chain in chains for each in chain.blocks()):
+            continue
+        rounds = rounds or Rounds(Memory(function))
+        if all(rounds.may_run_in_turn(chain, array.made) for chain in chains):
+            changed.update(each for chain in chains for each in chain.blocks())
+            for chain in chains:
+                _fuse(function, chain)
+            order_blocks(function)
+            header = chains[-1].loops[0].header
+            (loop,) = (each for each in loop_nest(function).loops if each.header is header)
+            _keep_in_variables(function, array, loop)
+    return bool(changed)
+
+
+def _fuse(function: Function, chain: Chain) -> None:
+    """Make one loop of those of a chain; the code between them runs before it."""
+    first, count = chain.loops[0], chain.counts[0]
+    (before,), (latch,) = first.entering, first.latches
+    header = first.header
+    replaced: dict[Value, Operand] = {}
+    gone: set[Block] = set()
+    for loop, own, condition in zip(chain.loops, chain.counts, chain.repeats, strict=True):
+        if condition is not None:
+            _repeat(loop, own, condition)
+    if chain.repeats[0] is not None:
+        (bound,) = (arg for arg in chain.counts[-1].condition.args if arg is not chain.counts[-1].phi)
+        count.condition.args = tuple(arg if arg is count.phi else bound for arg in count.condition.args)
+    for loop, own, between in zip(chain.loops[1:], chain.counts[1:], chain.between, strict=True):
+        (entering,), (last,), ((_, behind),) = loop.entering, loop.latches, loop.exits
+        for block in between:
+            before.instrs += block.instrs
+        (after,) = (each for each in header.successors if each is not inside(first))
+        retarget(header, after, behind)
+        rename_incoming(behind, loop.header, header)
+        retarget(latch, header, inside(loop))
+        retarget(last, loop.header, header)
+        rename_incoming(header, latch, last)
+        for phi in loop.header.phis:
+            if phi is not own.phi:
+                phi.incoming = {before: phi.incoming[entering], last: phi.incoming[last]}
+                header.phis.append(phi)
+        replaced |= {own.phi: count.phi, own.increment: count.increment}
+        latch = last
+        gone |= {*between, loop.header}
+    function.blocks = [block for block in function.blocks if block not in gone]
+    counters = {each.phi for each in chain.counts}
+    if not counters <= function.independent:
+        function.independent -= counters
+    function.independent -= counters - {count.phi}
+    replace(function, replaced)
+
+
+def _repeat(loop: Loop, count: CountedLoop, condition: Value) -> None:
+    """Let a loop compute what its only round computes in each, unless a condition holds."""
+    taken = Instr(ops.select, (condition, count.phi, zero(count.phi.type)), count.phi.type, count.phi.hint)
+    for block in loop.order:
+        for node in block.nodes:
+            if node is not count.condition and node is not count.increment and count.phi in node.args:
+                _replace_in(node, count.phi, taken)
+    inside(loop).instrs.insert(0, taken)
+
+
+def _replace_in(node: Phi | Instr | Terminator, old: Value, new: Value) -> None:
+    if isinstance(node, Phi):
+        node.incoming = {pred: new if arg is old else arg for pred, arg in node.incoming.items()}
+    else:
+        node.args = tuple(new if arg is old else arg for arg in node.args)
+
+
+def _keep_in_variables(function: Function, array: Array, loop: Loop) -> None:
+    """Replace the accesses to an array in the rounds of a loop, each to the element of the round, by a variable."""
+    made = array.made
+    assert isinstance(made.type, types.Array)
+    kind = made.type.dtype
+    preds = predecessors(function)
+    ssa = SSABuilder(function)
+    ssa.declare(made, kind, made.hint)
+    for block in function.blocks:
+        if block not in loop or block is loop.header:
+            ssa.seal(block, preds[block])
+    ssa.write(made, loop.header, zero(kind) if ops.of(made.op).contents == "zero" else Undef(kind))
+    pending = {block: len(preds[block]) for block in loop.order if block is not loop.header}
+    accesses = {instr for _, instr in array.accesses}
+    replaced: dict[Value, Operand] = {query: made.args[axis] for query, axis in array.lengths.items()}
+    for block in loop.order:
+        instrs: list[Instr] = []
+        for instr in block.instrs:
+            if instr not in accesses:
+                instrs.append(instr)
+            elif instr.op is ops.setitem:
+                ssa.write(made, block, instr.args[1])
+            elif instr.op is ops.getitem:
+                found = ssa.read(made, block)
+                replaced[instr] = zero(kind) if isinstance(found, Undef) else found
+            else:
+                args = ssa.read(made, block), instr.args[1]
+                instrs.append(Instr(operator.add, args, kind, made.hint, instr.loc, (), instr.origin))
+                ssa.write(made, block, instrs[-1])
+        block.instrs = instrs
+        for successor in block.successors:
+            if successor in pending:
+                pending[successor] -= 1
+                if not pending[successor]:
+                    ssa.seal(successor, preds[successor])
+    replace(function, replaced)
+    ssa.finish()
