@@ -19,10 +19,7 @@ X = np.linspace(0.1, 2.0, 40)
 def in_a_branch(x):
     s = 0.0
     for i in range(len(x)):
-        if x[i] > 1.0:
-            t = math.exp(-x[i])
-        else:
-            t = 1.0 - x[i] * x[i]
+        t = math.exp(-x[i]) if x[i] > 1.0 else 1.0 - x[i] * x[i]
         s += (t - x[i]) ** 2
     return s
 
@@ -30,10 +27,7 @@ def in_a_branch(x):
 def as_a_power(x):
     s = 0.0
     for i in range(len(x)):
-        if x[i] > 1.0:
-            t = x[i] ** (x[i] - 0.5)
-        else:
-            t = x[i]
+        t = x[i] ** (x[i] - 0.5) if x[i] > 1.0 else x[i]
         s += t * t
     return s
 
@@ -51,10 +45,7 @@ def in_each_round(x):
 def cheap(x):
     s = 0.0
     for i in range(len(x)):
-        if x[i] > 1.0:
-            t = x[i] * 0.5
-        else:
-            t = 1.0 - x[i] * x[i]
+        t = x[i] * 0.5 if x[i] > 1.0 else 1.0 - x[i] * x[i]
         s += (t - x[i]) ** 2
     return s
 
