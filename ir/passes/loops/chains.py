@@ -269,10 +269,12 @@ class Chains:
         return Chain(loops, counts, between, repeats)
 
     def _is_plain(self, loop: Loop) -> bool:
-        """Return whether a loop hands on nothing from round to round but its counter, which is only used as that."""
+        """Return whether a loop hands on nothing but its counter, from round to round, and that to its rounds alone."""
         count = self._count(loop)
         assert count is not None
-        return loop.header.phis == [count.phi] and len(self._used[count.increment]) == 1
+        if loop.header.phis != [count.phi] or len(self._used[count.increment]) > 1:
+            return False
+        return all(use.block in loop for use in self._used[count.phi])
 
     def _next(self, loop: Loop, above: Chain | None) -> tuple[list[Block], Loop | None]:
         """Return the blocks after a loop, and the loop that they lead to, without a branch."""

@@ -13,7 +13,8 @@ alone cannot be, since its adjoints are known after the second. Loops within the
 several indices (`chains.py` finds such loops, `order.py` whether their rounds may run in turn).
 
 All accesses to the array must be in such loops, each to the element of its round: then no array is needed. Loops are
-fused only for that. Values, and the order of sums, stay the same bit for bit.
+fused only for that. Values, and the order of sums, stay the same bit for bit. That an array could not be made, as its
+length is negative or memory does not suffice, is not noticed then.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from zygote_py.ir.core import (
 )
 from zygote_py.ir.passes.loops.chains import Array, Chain, Chains, arrays_of, inside
 from zygote_py.ir.passes.loops.order import Rounds
-from zygote_py.ir.walks import replace, uses
+from zygote_py.ir.walks import replace, resolved, uses
 
 
 def fuse_loops(function: Function) -> bool:
@@ -162,7 +163,7 @@ def _keep_in_variables(function: Function, array: Array, loop: Loop) -> None:
             if instr not in accesses:
                 instrs.append(instr)
             elif instr.op is ops.setitem:
-                ssa.write(made, block, instr.args[1])
+                ssa.write(made, block, resolved(instr.args[1], replaced))
             elif instr.op is ops.getitem:
                 found = ssa.read(made, block)
                 replaced[instr] = zero(kind) if isinstance(found, Undef) else found

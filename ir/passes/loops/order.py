@@ -63,8 +63,8 @@ class Rounds:
         if not all(part.is_known for part in parts):
             return False
         for part, repeats in zip(parts, chain.repeats, strict=True):
-            if repeats is not None and set(part.written) - self._made_in(part) - {known}:
-                return False
+            if repeats is not None and (part.may_end or set(part.written) - self._made_in(part) - {known}):
+                return False  # its only round may not run, if there is nothing that it is repeated for
         for number, blocks in enumerate(chain.between, 1):
             between, later, loop = self._part(blocks), parts[number], chain.loops[number]
             later.args |= {each for phi in loop.header.phis for each in phi.args if isinstance(each, Value)}
@@ -110,7 +110,7 @@ class Rounds:
             part.is_known &= not instr.op.has_side_effects and not instr.op.may_alias_after
             return
         is_store = record.role is Role.STORE or record.adds
-        part.raises |= record.may_raise and not is_store
+        part.raises |= record.may_raise and not (is_store and isinstance(instr.args[0].type, types.Array))
         is_plain = is_store or record.role in (Role.CHECK, Role.APPEND) or effect(instr) is not Effect.WRITE
         part.is_known &= is_plain and not record.draws
 

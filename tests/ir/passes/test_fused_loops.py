@@ -163,6 +163,20 @@ def of_integers(x, y):
     return s
 
 
+def set_to_what_it_is(x, y):
+    n = len(x)
+    out, s = np.zeros(n), 0.0
+    for i in range(n):
+        for j in range(3):
+            if j == 1:
+                out[i] += x[i]
+        out[i] = out[i]
+    for i in range(n):
+        for _ in range(2):
+            s += out[i] * out[i]
+    return s
+
+
 FUSED = [
     in_branches,
     squares_of_differences,
@@ -178,6 +192,7 @@ FUSED = [
     down,
     with_a_write_to_another,
     of_integers,
+    set_to_what_it_is,
 ]
 
 
@@ -450,3 +465,53 @@ def too_short(x, y):
 def test_indices_are_checked_where_they_are_to_be():
     with pytest.raises(IndexError):
         gradient(too_short)(X, Y)
+
+
+def to_the_last(x, start):
+    out, i = np.zeros(len(x)), start
+    while i < len(x):
+        out[i] = math.sin(x[i])
+        i += 1
+    return out, i
+
+
+def and_how_many(x, y):
+    out, count = to_the_last(x, 0)
+    return np.sum((out - y) ** 2) * count
+
+
+@pytest.mark.parametrize("lengths", [(4, 4), (1, 4), (4, 1)])
+def test_a_counter_that_is_used_after_the_loop(lengths):
+    n, m = lengths
+    check(and_how_many, X[:n].copy(), Y[:m].copy())
+
+
+@numba.njit
+def reciprocals(x, y):
+    out = np.zeros(len(x))
+    for i in range(len(x)):
+        out[i] = 1.0 / x[i]
+    return np.sum((out - y) ** 2)
+
+
+@pytest.mark.compiled
+def test_an_error_is_raised_though_nothing_is_repeated():
+    for function in (reciprocals, value_and_gradient(reciprocals)):
+        with pytest.raises(ZeroDivisionError):
+            function(np.zeros(1), np.zeros(0))
+
+
+def stores_in_a_list(x, y):
+    out, found = np.zeros(len(x)), [0.0, 0.0]
+    for i in range(len(x)):
+        if x[i] > 1.0:
+            raise ValueError("x is too large")
+        out[i] = x[i] * y[i]
+    for i in range(len(x)):
+        found[i + 1] = out[i] * 3.0
+    return found[0] + found[1]
+
+
+def test_an_index_beyond_a_list_comes_after_the_exception_of_the_first_loop():
+    with pytest.raises(ValueError, match="too large"):
+        gradient(stores_in_a_list)(np.array([0.5, 0.7, 2.0]), Y)
