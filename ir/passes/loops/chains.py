@@ -46,7 +46,7 @@ class Array:
 
     made: Instr
     home: Block
-    accesses: Sequence[tuple[Block, Instr]]
+    accesses: Mapping[Instr, Block]
     lengths: Mapping[Instr, int]  # queries for these, and of which axis
 
 
@@ -63,10 +63,14 @@ class Chain:
     between: Sequence[Sequence[Block]]
     repeats: Sequence[Value | None]
 
-    def blocks(self) -> Iterator[Block]:
-        """Yield the blocks of the loops, and those between them."""
+    def rounds(self) -> Iterator[Block]:
+        """Yield the blocks of the loops in an order in which each round goes through them."""
         for loop in self.loops:
             yield from loop.order
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the blocks of the loops, and those between them."""
+        yield from self.rounds()
         for between in self.between:
             yield from between
 
@@ -96,18 +100,18 @@ def _is_of_numbers(instr: Instr) -> bool:
 
 
 def _array(made: Instr, home: Block, used: Sequence[Use]) -> Array | None:
-    accesses: list[tuple[Block, Instr]] = []
+    accesses: dict[Instr, Block] = {}
     lengths: dict[Instr, int] = {}
     for use in used:
         if not isinstance(use.user, Instr):
             return None
         if _accesses(use.user, made):
-            accesses.append((use.block, use.user))
+            accesses[use.user] = use.block
         elif use.user.op is ops.dim and isinstance(axis := use.user.args[1], Const) and isinstance(axis.value, int):
             lengths[use.user] = axis.value
         else:
             return None
-    operations = {instr.op for _, instr in accesses}
+    operations = {instr.op for instr in accesses}
     return Array(made, home, accesses, lengths) if operations - {ops.getitem} and ops.getitem in operations else None
 
 
@@ -186,7 +190,7 @@ class Chains:
         self._repeated.clear()
         places: set[Place] = set()
         levels: list[set[Loop]] = []
-        for block, instr in array.accesses:
+        for instr, block in array.accesses.items():
             found = self._place(block, instr)
             if found is None:
                 return None
@@ -310,7 +314,7 @@ class Chains:
         dominates = self._nest.tree.dominates
         if any(len(loop.latches) != 1 for loop in chains[-1].loops):
             return False
-        inner = [(block, instr) for block, instr in array.accesses if block in first]
+        inner = [(block, instr) for instr, block in array.accesses.items() if block in first]
         for block, instr in inner:
             if instr.op is not ops.setitem or self._nest.innermost(block) is not first:
                 continue

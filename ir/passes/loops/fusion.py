@@ -20,6 +20,7 @@ length is negative or memory does not suffice, is not noticed then.
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping, Sequence
 
 from numba import config, types
 
@@ -63,7 +64,7 @@ def _checks_indices(function: Function) -> bool:
 
 
 def _fuse_some(function: Function) -> bool:
-    """Replace the elements of arrays that are apart from each other by variables; return whether there are any."""
+    """Replace the elements of arrays whose loops are apart from each other by variables; return whether any."""
     used = uses(function)
     arrays = arrays_of(function, used)
     if not arrays:
@@ -71,6 +72,7 @@ def _fuse_some(function: Function) -> bool:
     search = Chains(function, loop_nest(function), used)
     rounds: Rounds | None = None
     changed: set[Block] = set()
+    found: list[tuple[Array, list[Chain]]] = []
     for array in arrays:
         chains = search.of(array)
         if chains is None or not changed.isdisjoint(each for chain in chains for each in chain.blocks()):
@@ -78,51 +80,111 @@ def _fuse_some(function: Function) -> bool:
         rounds = rounds or Rounds(Memory(function))
         if all(rounds.may_run_in_turn(chain, array.made) for chain in chains):
             changed.update(each for chain in chains for each in chain.blocks())
+            found.append((array, chains))
+    if found:
+        _Fusion(function).run(found)
+    return bool(found)
+
+
+class _Fusion:
+    """Makes one loop of each chain, and variables of the arrays. No two arrays have a block in common."""
+
+    def __init__(self, function: Function) -> None:
+        self._function = function
+        self._replaced: dict[Value, Operand] = {}
+        self._gone: set[Block] = set()
+
+    def run(self, found: Sequence[tuple[Array, Sequence[Chain]]]) -> None:
+        function = self._function
+        for _, chains in found:
             for chain in chains:
-                _fuse(function, chain)
-            order_blocks(function)
-            header = chains[-1].loops[0].header
-            (loop,) = (each for each in loop_nest(function).loops if each.header is header)
-            _keep_in_variables(function, array, loop)
-    return bool(changed)
+                self._join(chain)
+        function.blocks = [block for block in function.blocks if block not in self._gone]
+        replace(function, self._replaced)
+        order_blocks(function)
+        self._replaced.clear()
+        preds = predecessors(function)
+        ssa = SSABuilder(function)
+        sealed: set[Block] = set()
+        for array, chains in found:
+            blocks = [each for each in chains[-1].rounds() if each not in self._gone]
+            self._keep_in_variables(array, blocks, ssa, preds)
+            sealed.update(blocks)
+        for block in function.blocks:
+            if block not in sealed:
+                ssa.seal(block, preds[block])
+        replace(function, self._replaced)
+        ssa.finish()
 
+    def _join(self, chain: Chain) -> None:
+        """Make one loop of those of a chain; the code between them runs before it."""
+        first, count, function = chain.loops[0], chain.counts[0], self._function
+        (before,), (latch,) = first.entering, first.latches
+        header = first.header
+        for loop, own, condition in zip(chain.loops, chain.counts, chain.repeats, strict=True):
+            if condition is not None:
+                _repeat(loop, own, condition)
+        if chain.repeats[0] is not None:
+            (bound,) = (arg for arg in chain.counts[-1].condition.args if arg is not chain.counts[-1].phi)
+            count.condition.args = tuple(arg if arg is count.phi else bound for arg in count.condition.args)
+        for loop, own, between in zip(chain.loops[1:], chain.counts[1:], chain.between, strict=True):
+            (entering,), (last,), ((_, behind),) = loop.entering, loop.latches, loop.exits
+            for block in between:
+                before.instrs += block.instrs
+            (after,) = (each for each in header.successors if each is not inside(first))
+            retarget(header, after, behind)
+            rename_incoming(behind, loop.header, header)
+            retarget(latch, header, inside(loop))
+            retarget(last, loop.header, header)
+            rename_incoming(header, latch, last)
+            for phi in loop.header.phis:
+                if phi is not own.phi:
+                    phi.incoming = {before: phi.incoming[entering], last: phi.incoming[last]}
+                    header.phis.append(phi)
+            self._replaced |= {own.phi: count.phi, own.increment: count.increment}
+            self._gone |= {*between, loop.header}
+            latch = last
+        counters = {each.phi for each in chain.counts}
+        if not counters <= function.independent:
+            function.independent -= counters
+        function.independent -= counters - {count.phi}
 
-def _fuse(function: Function, chain: Chain) -> None:
-    """Make one loop of those of a chain; the code between them runs before it."""
-    first, count = chain.loops[0], chain.counts[0]
-    (before,), (latch,) = first.entering, first.latches
-    header = first.header
-    replaced: dict[Value, Operand] = {}
-    gone: set[Block] = set()
-    for loop, own, condition in zip(chain.loops, chain.counts, chain.repeats, strict=True):
-        if condition is not None:
-            _repeat(loop, own, condition)
-    if chain.repeats[0] is not None:
-        (bound,) = (arg for arg in chain.counts[-1].condition.args if arg is not chain.counts[-1].phi)
-        count.condition.args = tuple(arg if arg is count.phi else bound for arg in count.condition.args)
-    for loop, own, between in zip(chain.loops[1:], chain.counts[1:], chain.between, strict=True):
-        (entering,), (last,), ((_, behind),) = loop.entering, loop.latches, loop.exits
-        for block in between:
-            before.instrs += block.instrs
-        (after,) = (each for each in header.successors if each is not inside(first))
-        retarget(header, after, behind)
-        rename_incoming(behind, loop.header, header)
-        retarget(latch, header, inside(loop))
-        retarget(last, loop.header, header)
-        rename_incoming(header, latch, last)
-        for phi in loop.header.phis:
-            if phi is not own.phi:
-                phi.incoming = {before: phi.incoming[entering], last: phi.incoming[last]}
-                header.phis.append(phi)
-        replaced |= {own.phi: count.phi, own.increment: count.increment}
-        latch = last
-        gone |= {*between, loop.header}
-    function.blocks = [block for block in function.blocks if block not in gone]
-    counters = {each.phi for each in chain.counts}
-    if not counters <= function.independent:
-        function.independent -= counters
-    function.independent -= counters - {count.phi}
-    replace(function, replaced)
+    def _keep_in_variables(
+        self, array: Array, blocks: Sequence[Block], ssa: SSABuilder, preds: Mapping[Block, Sequence[Block]]
+    ) -> None:
+        """Replace the accesses to an array, in the blocks of a loop, by a variable: the element of the round."""
+        made, header = array.made, blocks[0]
+        assert isinstance(made.type, types.Array)
+        kind = made.type.dtype
+        ssa.declare(made, kind, made.hint)
+        ssa.seal(header, preds[header])
+        ssa.write(made, header, zero(kind) if ops.of(made.op).contents == "zero" else Undef(kind))
+        pending = {block: len(preds[block]) for block in blocks[1:]}
+        self._replaced |= {query: made.args[axis] for query, axis in array.lengths.items()}
+        for block in blocks:
+            self._rewrite(block, array, ssa)
+            for successor in block.successors:
+                if successor in pending:
+                    pending[successor] -= 1
+                    if not pending[successor]:
+                        ssa.seal(successor, preds[successor])
+
+    def _rewrite(self, block: Block, array: Array, ssa: SSABuilder) -> None:
+        made = array.made
+        instrs: list[Instr] = []
+        for instr in block.instrs:
+            if instr not in array.accesses:
+                instrs.append(instr)
+            elif instr.op is ops.setitem:
+                ssa.write(made, block, resolved(instr.args[1], self._replaced))
+            elif instr.op is ops.getitem:
+                found = ssa.read(made, block)
+                self._replaced[instr] = zero(instr.type) if isinstance(found, Undef) else found
+            else:
+                args = ssa.read(made, block), instr.args[1]
+                instrs.append(Instr(operator.add, args, args[0].type, made.hint, instr.loc, (), instr.origin))
+                ssa.write(made, block, instrs[-1])
+        block.instrs = instrs
 
 
 def _repeat(loop: Loop, count: CountedLoop, condition: Value) -> None:
@@ -140,42 +202,3 @@ def _replace_in(node: Phi | Instr | Terminator, old: Value, new: Value) -> None:
         node.incoming = {pred: new if arg is old else arg for pred, arg in node.incoming.items()}
     else:
         node.args = tuple(new if arg is old else arg for arg in node.args)
-
-
-def _keep_in_variables(function: Function, array: Array, loop: Loop) -> None:
-    """Replace the accesses to an array in the rounds of a loop, each to the element of the round, by a variable."""
-    made = array.made
-    assert isinstance(made.type, types.Array)
-    kind = made.type.dtype
-    preds = predecessors(function)
-    ssa = SSABuilder(function)
-    ssa.declare(made, kind, made.hint)
-    for block in function.blocks:
-        if block not in loop or block is loop.header:
-            ssa.seal(block, preds[block])
-    ssa.write(made, loop.header, zero(kind) if ops.of(made.op).contents == "zero" else Undef(kind))
-    pending = {block: len(preds[block]) for block in loop.order if block is not loop.header}
-    accesses = {instr for _, instr in array.accesses}
-    replaced: dict[Value, Operand] = {query: made.args[axis] for query, axis in array.lengths.items()}
-    for block in loop.order:
-        instrs: list[Instr] = []
-        for instr in block.instrs:
-            if instr not in accesses:
-                instrs.append(instr)
-            elif instr.op is ops.setitem:
-                ssa.write(made, block, resolved(instr.args[1], replaced))
-            elif instr.op is ops.getitem:
-                found = ssa.read(made, block)
-                replaced[instr] = zero(kind) if isinstance(found, Undef) else found
-            else:
-                args = ssa.read(made, block), instr.args[1]
-                instrs.append(Instr(operator.add, args, kind, made.hint, instr.loc, (), instr.origin))
-                ssa.write(made, block, instrs[-1])
-        block.instrs = instrs
-        for successor in block.successors:
-            if successor in pending:
-                pending[successor] -= 1
-                if not pending[successor]:
-                    ssa.seal(successor, preds[successor])
-    replace(function, replaced)
-    ssa.finish()
