@@ -308,6 +308,13 @@ class Function:
     independent: frozenset[Phi] = frozenset()
     is_limited: bool = False
 
+    def allows(self, flag: str) -> bool:
+        """Return whether the user allows an inexactness, such as sums in any order: "reassoc"."""
+        flags = self.options.get("fastmath")
+        if flags is True:
+            return True
+        return isinstance(flags, set | frozenset | list | tuple) and bool({"fast", flag} & set(flags))
+
     @property
     def entry(self) -> Block:
         """Return the entry block."""

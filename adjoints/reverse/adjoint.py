@@ -96,7 +96,8 @@ class Prepared:
     final contents of the parameters `seeded` are results too, with their own adjoints. `calls` are those of forward
     functions. The adjoint of a routine takes the adjoints of the numbers that it returns, individually. `left_out` are
     the values that need guards. `finals` are arrays that hold what others, raised or lowered by several threads, are at
-    the end, and `latched` the values that these operations took.
+    the end, and `latched` the values that these operations took. One that `is_last` is of the user's function, and
+    nothing will differentiate its adjoint.
     """
 
     primal: Function
@@ -110,6 +111,7 @@ class Prepared:
     left_out: Degrees = field(default_factory=dict)
     finals: Mapping[Value, Value] = field(default_factory=dict)
     latched: Mapping[Instr, Instr] = field(default_factory=dict)
+    is_last: bool = False
 
 
 def make_adjoint(prepared: Prepared) -> Function:
@@ -154,7 +156,8 @@ class _Builder:
         self.block = self.order[0]
         self.written: dict[Value, None] = {}
         self.origin: Value | None = None
-        self.guards = Guards(prepared.left_out, self._emit)
+        values_are_finite = prepared.is_last and primal.allows("nnan") and primal.allows("ninf")
+        self.guards = Guards(primal, prepared.left_out, self._emit, values_are_finite)
 
     def build(self) -> Function:
         for value in self.activity.values:
@@ -328,7 +331,7 @@ class _Builder:
                 if argument in self.activity and rule.passes(number):
                     adjoint, factor = self.guards.factor(instr, dy, rule, number)
                     contribution = expand(rule, number, instr, adjoint, self._emit, _alpha)
-                    self.guards.hang(contribution, adjoint, factor)
+                    self.guards.hang(contribution, adjoint, factor, instr, number)
                     self._add(argument, contribution)
 
     def _pull_back_guarded(self, instr: Instr, dy: Operand) -> None:

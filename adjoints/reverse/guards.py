@@ -8,6 +8,11 @@ In a chain of products each depends on the adjoint that the chain starts from, a
 adjoint is 0 the intermediate products may have any value. `hangs_by` records this for the current block; `settled`
 emits the guard where an adjoint leaves the chain: where it is added to another, selected from, stored, or used in a
 different block.
+
+Where the primal is a derivative with guards of its own, the adjoint of another factor is a multiple of %dl:
+
+    %dm = mul @dl, %dt                      of %t = mul %dl, %m, which %g guards
+    %dx = guarded (mul %dm, inf), %dm       0 where %l was left out: a chain begins with %dm
 """
 
 from __future__ import annotations
@@ -22,17 +27,23 @@ from numba import types
 from zygote_py.adjoints.analysis import Degree, Degrees
 from zygote_py.adjoints.rules import Rule, uses
 from zygote_py.adjoints.rules.formulas.terms import is_singular, leaves_out, vanishes
-from zygote_py.ir import Const, Instr, Operand, Type, ops
+from zygote_py.ir import Const, Function, Instr, Operand, Type, ops
 
 Emit = Callable[[ops.Op, tuple[Operand, ...], Type], Instr]
 
 
 class Guards:
-    """The guards in one adjoint, whose instructions `emit` appends to the current block."""
+    """The guards in one adjoint, whose instructions `emit` appends to the current block.
 
-    def __init__(self, left_out: Degrees, emit: Emit) -> None:
+    Where the user promises that values are finite (`fastmath`), factors of them need no guard unless they have a pole.
+    """
+
+    def __init__(self, primal: Function, left_out: Degrees, emit: Emit, values_are_finite: bool) -> None:
+        self._other_factors = _other_factors(primal)
+        self._multiples: set[Operand] = set()  # adjoints of such factors
         self._left_out = left_out
         self._emit = emit
+        self._values_are_finite = values_are_finite
         self._hangs_by: dict[Operand, Operand] = {}
         self._settled: dict[Operand, Operand] = {}
 
@@ -40,6 +51,7 @@ class Guards:
         """Discard the guards of the previous block."""
         self._hangs_by.clear()
         self._settled.clear()
+        self._multiples.clear()
 
     def settled(self, adjoint: Operand) -> Operand:
         """Return an adjoint with its guard, if it needs one."""
@@ -60,10 +72,13 @@ class Guards:
         """Return the adjoint to use for a contribution to an argument, and the factor the contribution hangs by."""
         text = rule.adjoints[number]
         assert text is not None
+        if dy in self._multiples:
+            dy = self.settled(dy)
         degree = self._left_out.get(instr, Degree.KEPT)
         if degree is Degree.KEPT or leaves_out(text):
             return self.settled(dy), None
-        if vanishes(text) or _is_finite(instr, rule, number):
+        is_finite = not is_singular(text) if self._values_are_finite else _is_finite(instr, rule, number)
+        if vanishes(text) or is_finite:
             if sum(each is not None for each in rule.adjoints) > 1:  # one guard before the chain branches
                 return self.settled(dy), None
             return dy, self._hangs_by.get(dy)
@@ -71,8 +86,10 @@ class Guards:
             return dy, self._hangs_by.get(dy)
         return dy, self._hangs_by.get(dy, dy)
 
-    def hang(self, contribution: Operand, dy: Operand, factor: Operand | None) -> None:
-        """Record the factor a contribution hangs by."""
+    def hang(self, contribution: Operand, dy: Operand, factor: Operand | None, instr: Instr, number: int) -> None:
+        """Record the factor that a contribution to an argument hangs by."""
+        if number in self._other_factors.get(instr, ()):
+            self._multiples.add(contribution)
         if factor is not None and contribution is not dy and isinstance(contribution, Instr):
             self._hangs_by[contribution] = factor
 
@@ -83,7 +100,33 @@ class Guards:
             return self._emit(operator.add, (self.settled(a), self.settled(b)), type)
         total = self._emit(operator.add, (a, b), type)
         self._hangs_by[total] = factor
+        if not self._multiples.isdisjoint((a, b)):
+            self._multiples.add(total)
         return total
+
+
+def _other_factors(primal: Function) -> dict[Instr, set[int]]:
+    """Return the arguments of the products in chains that are guarded that do not depend on where the chain starts."""
+    found: dict[Instr, set[int]] = {}
+    for block in primal.blocks:
+        guards = [(place, each) for place, each in enumerate(block.instrs) if each.op is ops.guarded]
+        places: dict[Operand, int] = {each: place for place, each in enumerate(block.instrs)} if guards else {}
+        for place, guard in guards:
+            end, *factors = guard.args
+            chain: set[Operand] = set(factors)
+            members = []
+            start = min(places.get(factor, -1) for factor in factors) + 1
+            for instr in block.instrs[start:place]:
+                if not chain.isdisjoint(instr.args):
+                    chain.add(instr)
+                    members.append(instr)
+            needed = {end}
+            for instr in reversed(members):
+                if instr in needed and instr not in factors:
+                    needed.update(instr.args)
+                    others = {number for number, each in enumerate(instr.args) if each not in chain}
+                    found.setdefault(instr, set()).update(others)
+    return found
 
 
 def _is_finite(instr: Instr, rule: Rule, number: int) -> bool:

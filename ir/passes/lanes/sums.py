@@ -21,7 +21,6 @@ from zygote_py.ir import ops
 from zygote_py.ir.analysis.loops import Loop, loop_nest
 from zygote_py.ir.checks.debug import is_left_out
 from zygote_py.ir.core import Function, Instr, Phi, Raise, Routine, Value
-from zygote_py.ir.passes.lanes.varying import allows
 from zygote_py.ir.walks import Use, uses
 
 _INSTRUCTIONS = frozenset((math.sqrt, np.sqrt, math.fabs, np.fabs, np.abs, abs))
@@ -30,7 +29,7 @@ _IN_ANY_ORDER = {operator.add: ops.plus, operator.sub: ops.minus}
 
 def reorder_sums(function: Function) -> bool:
     """Let sums of the adjoint in innermost loops have any order, in place, where that makes vectors possible."""
-    if allows(function, "reassoc") or is_left_out("sums-in-any-order"):
+    if function.allows("reassoc") or is_left_out("sums-in-any-order"):
         return False
     used = uses(function)
     done = False
@@ -47,7 +46,7 @@ def may_become_vectors(function: Function, loop: Loop) -> bool:
         return False
     if any(isinstance(block.terminator, Raise) for block in loop.order):
         return False
-    has_functions = allows(function, "afn")
+    has_functions = function.allows("afn")
     for block in loop.order:
         for instr in block.instrs:
             record = ops.of(instr.op)

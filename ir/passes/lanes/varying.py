@@ -84,7 +84,7 @@ class Varying:
         self._lengths = self._counters()
         self._home = {value: block for block in loop.order for value in block.values}
         self._depths = {instr: nest.depth(block) for block in loop.order for instr in block.instrs}
-        self._any_order = allows(function, "reassoc")
+        self._any_order = function.allows("reassoc")
         self.kinds: dict[Value, Kind] = dict.fromkeys(loop.values, Kind.UNIFORM)
         self.kinds[count.phi] = Kind.UNIT
         self.arrays = self._arrays()
@@ -417,11 +417,3 @@ def _is_in_lanes(kind: Type) -> bool:
 
 def _is_scalar(operand: Operand) -> bool:
     return isinstance(operand, Const | Undef) or _is_number(operand.type)
-
-
-def allows(function: Function, flag: str) -> bool:
-    """Return whether the user allows an inexactness, such as sums in any order: "reassoc"."""
-    flags = function.options.get("fastmath")
-    if flags is True:
-        return True
-    return isinstance(flags, set | frozenset | list | tuple) and bool({"fast", flag} & set(flags))

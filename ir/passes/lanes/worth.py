@@ -18,7 +18,7 @@ from zygote_py.ir import ops
 from zygote_py.ir.analysis.loops import CountedLoop, Loop, LoopNest, counted
 from zygote_py.ir.core import Block, Const, Instr
 from zygote_py.ir.ops import Cost
-from zygote_py.ir.passes.lanes.varying import Kind, Varying, allows
+from zygote_py.ir.passes.lanes.varying import Kind, Varying
 
 _ROUNDS = 10  # of an inner loop
 _FEW = 16  # rounds, which are not worth the vectors
@@ -67,7 +67,7 @@ def _in_lanes(found: Varying, instr: Instr, width: int) -> float:
         return 2.0 * width
     if found.is_uniform(instr.args) and array not in found.added:
         return 1.0
-    is_of_each = _cost(instr) >= _FUNCTION and not (instr.op in FUNCTIONS and allows(found.function, "afn"))
+    is_of_each = _cost(instr) >= _FUNCTION and not (instr.op in FUNCTIONS and found.function.allows("afn"))
     return width if found.kind(instr) is Kind.EACH or is_of_each else _OF_ALL
 
 
@@ -79,11 +79,11 @@ def _share(found: Varying, loop: Loop) -> float:
     if not any(isinstance(phi.type, types.Float) for phi in loop.header.phis):
         return 0.5
     function = found.function
-    if not allows(function, "reassoc") or not found.adds_up(loop):
+    if not function.allows("reassoc") or not found.adds_up(loop):
         return 1.0
     match counted(loop, function):
         case CountedLoop(start=Const(value=int() as start), bound=Const(value=int() as end)) if abs(end - start) < _FEW:
             return 1.0
     functions = [instr for instr in bodies[0].instrs if _cost(instr) >= _FUNCTION]
-    are_of_vectors = allows(function, "afn") and all(each.op in FUNCTIONS for each in functions)
+    are_of_vectors = function.allows("afn") and all(each.op in FUNCTIONS for each in functions)
     return 0.25 if are_of_vectors or not functions else 1.0

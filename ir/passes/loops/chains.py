@@ -9,20 +9,12 @@
 
 Each access to the array is to the element that the counters of the loops around it name, in the same way. Control goes
 from one loop to the next without branches.
-
-Where an axis may be repeated, as in `y - z`, the later loop counts to the length that the axes have in common, and the
-earlier one to that of `y`. If these differ, it makes one round, which the loop that takes its place makes each time:
-
-    n1 = common_length(n, len(z));  c = n == n1
-    for k in range(n1):
-        s += y[k if c else 0] - ...
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 
 from numba import types
@@ -36,7 +28,7 @@ from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops import Effect, Role
 from zygote_py.ir.walks import Use
 
-_STORES = (ops.setitem, ops.accumulate)
+SETS = (ops.setitem, ops.initialize)
 _MAKERS = (ops.record, ops.zeros)
 
 
@@ -52,16 +44,11 @@ class Array:
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """Loops that follow one another, how they count, and the blocks after each but the last.
-
-    Of each loop, `repeats` has the condition under which it counts as the last one does, and else makes one round; None
-    if it counts so anyway.
-    """
+    """Loops that follow one another, how they count, and the blocks after each but the last."""
 
     loops: Sequence[Loop]
     counts: Sequence[CountedLoop]
     between: Sequence[Sequence[Block]]
-    repeats: Sequence[Value | None]
 
     def rounds(self) -> Iterator[Block]:
         """Yield the blocks of the loops in an order in which each round goes through them."""
@@ -133,7 +120,7 @@ def index_of(instr: Instr) -> Sequence[Operand] | None:
     """Return the index by which an instruction accesses an array, its first argument; None if it does not."""
     if instr.op is ops.getitem and isinstance(instr.args[0].type, types.Array):
         return instr.args[1:]
-    return instr.args[2:] if instr.op in _STORES else None
+    return instr.args[2:] if instr.op in (*SETS, ops.accumulate) else None
 
 
 def counted_simply(loop: Loop, function: Function) -> CountedLoop | None:
@@ -158,15 +145,6 @@ def offset_from(index: Operand, counter: Phi) -> int | None:
     return by if one is counter and index.type == counter.type else None
 
 
-def _repeated(index: Operand, count: CountedLoop) -> tuple[Value, Operand] | None:
-    """Return the condition under which an index is the counter of a loop, and else 0, and the length that it means."""
-    match index:
-        case Instr(op=ops.select, args=(Instr(op=operator.eq, args=(length, bound)) as condition, phi, Const(0))):
-            counts_to_bound = bound == count.bound and count.start == Const(0, count.phi.type) and count.step == 1
-            return (condition, length) if phi is count.phi and counts_to_bound else None
-    return None
-
-
 def least_of(count: CountedLoop) -> float:
     """Return the least number that a counter has, or minus infinity if that is not known."""
     end = count.start if count.step > 0 else count.bound
@@ -183,11 +161,9 @@ class Chains:
         self._preds = predecessors(function)
         self._headers = {loop.header: loop for loop in nest.loops}
         self._counts: dict[Loop, CountedLoop | None] = {}
-        self._repeated: dict[Loop, tuple[Value, Operand] | None] = {}  # how an index is the counter of a loop
 
     def of(self, array: Array) -> list[Chain] | None:
         """Return the chains in which all accesses to an array are, the outermost first; None if there are none."""
-        self._repeated.clear()
         places: set[Place] = set()
         levels: list[set[Loop]] = []
         for instr, block in array.accesses.items():
@@ -221,12 +197,9 @@ class Chains:
         for axis, each in enumerate(index):
             for loop in self._nest.around(block):
                 count = self._count(loop)
-                repeated = None if count is None else _repeated(each, count)
-                offset = 0 if repeated else None if count is None else offset_from(each, count.phi)
+                offset = None if count is None else offset_from(each, count.phi)
                 if count is not None and offset is not None and least_of(count) + offset >= 0:
                     found.append((loop, axis, offset))
-                    if self._repeated.setdefault(loop, repeated) != repeated:
-                        return None
                     break
             else:
                 return None
@@ -259,29 +232,13 @@ class Chains:
         if loop is None or len(counts) != len(loops) or loop.parent not in parents:
             return None
         renamed = {} if above is None else {count.phi: above.counts[0].phi for count in above.counts}
-        repeats: list[Value | None] = []
-        for each, count in zip(loops, counts, strict=True):
-            repeated = self._repeated.get(loops[-1])
-            if _alike(count, counts[-1], renamed):
-                if repeated != self._repeated.get(each):
-                    return None
-                repeats.append(None)
-            elif repeated and _alike(count, replace(counts[-1], bound=repeated[1]), renamed) and self._is_plain(each):
-                repeats.append(repeated[0])
-            else:
-                return None
-        return Chain(loops, counts, between, repeats)
-
-    def _is_plain(self, loop: Loop) -> bool:
-        """Return whether a loop hands on nothing but its counter, from round to round, and that to its rounds alone."""
-        count = self._count(loop)
-        assert count is not None
-        if loop.header.phis != [count.phi] or len(self._used[count.increment]) > 1:
-            return False
-        return all(use.block in loop for use in self._used[count.phi])
+        return Chain(loops, counts, between) if all(_alike(counts[0], each, renamed) for each in counts) else None
 
     def _next(self, loop: Loop, above: Chain | None) -> tuple[list[Block], Loop | None]:
-        """Return the blocks after a loop, and the loop that they lead to, without a branch."""
+        """Return the blocks after a loop, and the loop that they lead to, without a branch.
+
+        Within the loops of the chain `above`, the end of the one and the beginning of the next are among them.
+        """
         ((_, block),) = loop.exits
         blocks: list[Block] = []
         while not block.phis and isinstance(block.terminator, Jump) and len(self._preds[block]) == 1:
@@ -312,11 +269,9 @@ class Chains:
         """Return whether each round begins by setting the element that it accesses."""
         first = chains[-1].loops[0]
         dominates = self._nest.tree.dominates
-        if any(len(loop.latches) != 1 for loop in chains[-1].loops):
-            return False
         inner = [(block, instr) for instr, block in array.accesses.items() if block in first]
         for block, instr in inner:
-            if instr.op is not ops.setitem or self._nest.innermost(block) is not first:
+            if instr.op not in SETS or self._nest.innermost(block) is not first:
                 continue
             if dominates(block, first.latches[0]) and all(
                 other is instr
@@ -324,15 +279,13 @@ class Chains:
                 or (block is there and block.instrs.index(instr) < block.instrs.index(other))
                 for there, other in inner
             ):
-                return self._runs_always(first, chains)
+                return self._always_run(chains)
         return False
 
-    def _runs_always(self, loop: Loop, chains: Sequence[Chain]) -> bool:
-        """Return whether each round of the loops around one runs it: then none that follows reads what is older."""
-        for inner, outer in zip(chains[:0:-1], chains[-2::-1], strict=True):
-            if not self._nest.tree.dominates(inner.loops[0].header, outer.loops[0].latches[0]):
-                return False
-        return loop is chains[-1].loops[0]
+    def _always_run(self, chains: Sequence[Chain]) -> bool:
+        """Return whether each round of the first loops runs those within: no round after it reads what is older."""
+        dominates = self._nest.tree.dominates
+        return all(dominates(inner.loops[0].header, outer.loops[0].latches[0]) for outer, inner in pairwise(chains))
 
 
 def inside(loop: Loop) -> Block:

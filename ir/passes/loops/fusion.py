@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from numba import config, types
 
 from zygote_py.ir import ops
-from zygote_py.ir.analysis.loops import CountedLoop, Loop, loop_nest
+from zygote_py.ir.analysis.loops import loop_nest
 from zygote_py.ir.analysis.memory import Memory
 from zygote_py.ir.building.cfg import order_blocks, rename_incoming
 from zygote_py.ir.building.ssa import SSABuilder
@@ -35,15 +35,13 @@ from zygote_py.ir.core import (
     Function,
     Instr,
     Operand,
-    Phi,
-    Terminator,
     Undef,
     Value,
     predecessors,
     retarget,
     zero,
 )
-from zygote_py.ir.passes.loops.chains import Array, Chain, Chains, arrays_of, inside
+from zygote_py.ir.passes.loops.chains import SETS, Array, Chain, Chains, arrays_of, inside
 from zygote_py.ir.passes.loops.order import Rounds
 from zygote_py.ir.walks import replace, resolved, uses
 
@@ -121,12 +119,6 @@ class _Fusion:
         first, count, function = chain.loops[0], chain.counts[0], self._function
         (before,), (latch,) = first.entering, first.latches
         header = first.header
-        for loop, own, condition in zip(chain.loops, chain.counts, chain.repeats, strict=True):
-            if condition is not None:
-                _repeat(loop, own, condition)
-        if chain.repeats[0] is not None:
-            (bound,) = (arg for arg in chain.counts[-1].condition.args if arg is not chain.counts[-1].phi)
-            count.condition.args = tuple(arg if arg is count.phi else bound for arg in count.condition.args)
         for loop, own, between in zip(chain.loops[1:], chain.counts[1:], chain.between, strict=True):
             (entering,), (last,), ((_, behind),) = loop.entering, loop.latches, loop.exits
             for block in between:
@@ -175,7 +167,7 @@ class _Fusion:
         for instr in block.instrs:
             if instr not in array.accesses:
                 instrs.append(instr)
-            elif instr.op is ops.setitem:
+            elif instr.op in SETS:
                 ssa.write(made, block, resolved(instr.args[1], self._replaced))
             elif instr.op is ops.getitem:
                 found = ssa.read(made, block)
@@ -185,20 +177,3 @@ class _Fusion:
                 instrs.append(Instr(operator.add, args, args[0].type, made.hint, instr.loc, (), instr.origin))
                 ssa.write(made, block, instrs[-1])
         block.instrs = instrs
-
-
-def _repeat(loop: Loop, count: CountedLoop, condition: Value) -> None:
-    """Let a loop compute what its only round computes in each, unless a condition holds."""
-    taken = Instr(ops.select, (condition, count.phi, zero(count.phi.type)), count.phi.type, count.phi.hint)
-    for block in loop.order:
-        for node in block.nodes:
-            if node is not count.condition and node is not count.increment and count.phi in node.args:
-                _replace_in(node, count.phi, taken)
-    inside(loop).instrs.insert(0, taken)
-
-
-def _replace_in(node: Phi | Instr | Terminator, old: Value, new: Value) -> None:
-    if isinstance(node, Phi):
-        node.incoming = {pred: new if arg is old else arg for pred, arg in node.incoming.items()}
-    else:
-        node.args = tuple(new if arg is old else arg for arg in node.args)

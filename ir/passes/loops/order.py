@@ -20,7 +20,7 @@ from numba import types
 
 from zygote_py.ir import ops
 from zygote_py.ir.analysis.dataflow import reach
-from zygote_py.ir.analysis.effects import effect, has_memory, is_fresh, reads, writes
+from zygote_py.ir.analysis.effects import NUMBERS, effect, has_memory, is_fresh, is_view, reads, writes
 from zygote_py.ir.analysis.loops import CountedLoop, Loop
 from zygote_py.ir.analysis.memory import Memory
 from zygote_py.ir.core import Block, Instr, Routine, Value
@@ -62,9 +62,6 @@ class Rounds:
         known = self._memory.root(array)
         if not all(part.is_known for part in parts):
             return False
-        for part, repeats in zip(parts, chain.repeats, strict=True):
-            if repeats is not None and (part.may_end or set(part.written) - self._made_in(part) - {known}):
-                return False  # its only round may not run, if there is nothing that it is repeated for
         for number, blocks in enumerate(chain.between, 1):
             between, later, loop = self._part(blocks), parts[number], chain.loops[number]
             later.args |= {each for phi in loop.header.phis for each in phi.args if isinstance(each, Value)}
@@ -75,8 +72,6 @@ class Rounds:
                     return False
                 counts = chain.counts[place], chain.counts[number]
                 shared = _shared(earlier, later) - {known}
-                if shared and (chain.repeats[place] is not None or chain.repeats[number] is not None):
-                    return False
                 if not all(self._is_of_round(root, (earlier, later), counts) for root in shared):
                     return False
         return True
@@ -110,14 +105,9 @@ class Rounds:
             part.is_known &= not instr.op.has_side_effects and not instr.op.may_alias_after
             return
         is_store = record.role is Role.STORE or record.adds
-        part.raises |= record.may_raise and not (is_store and isinstance(instr.args[0].type, types.Array))
+        part.raises |= not _never_raises(instr)
         is_plain = is_store or record.role in (Role.CHECK, Role.APPEND) or effect(instr) is not Effect.WRITE
         part.is_known &= is_plain and not record.draws
-
-    def _made_in(self, part: _Part) -> set[Value | None]:
-        """Return the memory that a part makes, and that is not part of other memory."""
-        made = {self._memory.root(each) for each in part.values if isinstance(each, Instr) and is_fresh(each)}
-        return made - {self._memory.root(each) for each in part.args - part.values}
 
     def _may_come_before(self, moved: _Part, earlier: _Part, is_loop: bool) -> bool:
         """Return whether a part may run before another that comes first now, but for the memory of a round."""
@@ -154,6 +144,14 @@ class Rounds:
                 }
                 common = found if common is None else common & found
         return bool(common) and len(arrays) == 1 and all(map(_has_distinct_elements, arrays))
+
+
+def _never_raises(instr: Instr) -> bool:
+    """Return whether an instruction cannot raise: access to an element, a view, a length, most functions of numbers."""
+    if isinstance(instr.args[0].type if instr.args else None, types.Array):
+        return index_of(instr) is not None or is_view(instr) or instr.op is ops.dim
+    are_numbers = all(each.type.__class__ in NUMBERS for each in (instr, *instr.args))
+    return are_numbers and not ops.of(instr.op).may_raise
 
 
 def _blocks_of(loop: Loop) -> list[Block]:

@@ -30,7 +30,6 @@ from zygote_py.ir.analysis.running_sums import running_sum
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Phi, Raise, Return, Routine, Value, predecessors
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops import Effect, Role
-from zygote_py.ir.passes.lanes.varying import allows
 from zygote_py.ir.walks import Use
 
 INDEX = types.int64
@@ -77,7 +76,7 @@ class Apart:
     ) -> None:
         self.loop, self.function = loop, function
         self._nest, self._memory, self._used = nest, memory, used
-        self._any_order = allows(function, "reassoc")
+        self._any_order = function.allows("reassoc")
         self._home: dict[Value, Block] = {value: block for block in function.blocks for value in block.values}
         self.count = self._counted()
         self.raising = self._raising()

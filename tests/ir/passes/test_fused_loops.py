@@ -163,6 +163,13 @@ def of_integers(x, y):
     return s
 
 
+def of_an_expression(x, y):
+    out = x * y
+    for i in range(len(out)):
+        out[i] = math.exp(out[i])
+    return np.sum(out)
+
+
 def set_to_what_it_is(x, y):
     n = len(x)
     out, s = np.zeros(n), 0.0
@@ -179,13 +186,11 @@ def set_to_what_it_is(x, y):
 
 FUSED = [
     in_branches,
-    squares_of_differences,
     added_to,
     set_then_changed,
     one_array_from_another,
     of_two_axes,
     below_the_diagonal,
-    of_two_axes_and_others,
     in_rounds,
     with_neighbours_of_another,
     in_one_loop,
@@ -193,6 +198,7 @@ FUSED = [
     with_a_write_to_another,
     of_integers,
     set_to_what_it_is,
+    of_an_expression,
 ]
 
 
@@ -348,6 +354,8 @@ def counts_from_the_end(x, y):
 
 
 APART = [
+    squares_of_differences,
+    of_two_axes_and_others,
     of_other_numbers,
     turned_around,
     transposed,
@@ -410,7 +418,7 @@ def test_lengths_that_do_not_fit():
         gradient(squares_of_differences)(X, Y[:3].copy())
 
 
-@pytest.mark.parametrize("function", [squares_of_differences, of_two_axes], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("function", [in_branches, of_two_axes], ids=lambda each: each.__name__)
 @pytest.mark.compiled
 def test_compiled(function):
     check(function, X, Y)
