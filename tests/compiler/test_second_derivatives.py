@@ -409,3 +409,26 @@ def test_an_array_that_is_returned_as_one_of_any_layout():
     slope = plain(gradient(f).source(x))
     expected = (slope(x + 1e-6 * v) - slope(x - 1e-6 * v)) / 2e-6
     np.testing.assert_allclose(at(hvp(f), x, v), expected, rtol=1e-7)
+
+
+def counted_under_two_conditions(x, n):
+    k = 0
+    while k < min(5, n % 6) and (n < 2 or x < math.atan(0.1 * x)):
+        k += 2
+    if k:
+        s = x
+    else:
+        t = 1.0
+        t += x
+        s = np.tanh(0.5 * t)
+    return s
+
+
+@pytest.mark.parametrize("n", [3, 1, 0])
+def test_a_counter_that_is_used_after_a_loop_with_two_conditions(n):
+    """It counted on where the second condition ended the loop: another branch was taken."""
+    x, y = 0.658, math.tanh(0.5 * 1.658)
+    expected = 0.0 if n == 1 else -0.5 * y * (1.0 - y * y)
+    assert at(hessian(counted_under_two_conditions, wrt=0), x, n) == pytest.approx(expected, rel=1e-12)
+    slope = derivative(lambda z: counted_under_two_conditions(z, n))
+    assert at(derivative(lambda z: slope(z)), x) == pytest.approx(expected, rel=1e-12)

@@ -444,6 +444,14 @@ FAULTS = (
         "language/test_control_flow",
     ),
     fault(
+        "a counter that is merged with another number after a loop counts on past `break`",
+        "ir/passes/canonical/keep_counting.py",
+        "if any(use.block not in loop for",
+        "if any(use.at not in loop for",
+        "ir/passes/test_loop_passes",
+        "compiler/test_second_derivatives",
+    ),
+    fault(
         "two reads are merged over a store",
         "ir/passes/cleanup/common_subexpressions.py",
         "return (block, written.get(root, 0)) if self.memory.is_written(root) else None",

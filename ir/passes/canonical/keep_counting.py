@@ -78,7 +78,7 @@ def _used_after(function: Function, loops: Iterable[Loop]) -> set[Operand]:
     used = uses(function)
     found: set[Operand] = set()
     for loop in loops:
-        found |= {value for value in loop.header.values if any(use.at not in loop for use in used[value])}
+        found |= {value for value in loop.header.values if any(use.block not in loop for use in used[value])}
         for instr in reversed(loop.header.instrs):
             if instr in found:
                 found.update(instr.args)

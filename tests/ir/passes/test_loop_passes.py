@@ -64,6 +64,18 @@ def test_a_counter_that_is_used_behind_the_loop_is_left_alone(n):
     assert "phi b3: %i0" in run(source, keep_counting, 1.0, 3.0, n, True)
 
 
+@pytest.mark.parametrize("n", [0, 3, 20])
+def test_a_counter_that_is_merged_with_another_number_behind_the_loop_is_left_alone(n):
+    source = LEFT_BY_BREAK.replace("branch %t, b2, b7", "branch %t, b2, b8").replace(
+        "jump b1\n", "branch %p, b1, b8\n", 1
+    )
+    source = source.replace(
+        "b7:\n      return RESULT",
+        "b8:\n      %j: i64 = phi b0: 7, b1: %i0\n      %f = float %j : f64\n      return %f",
+    )
+    assert "phi b3: %i0" in run(source, keep_counting, 1.0, 3.0, n, True)
+
+
 @pytest.mark.parametrize(("true", "value"), [("b1", "%p"), ("b2", "%go")])
 def test_a_phi_of_true_and_false_is_the_condition(true, value):
     side = {"b1": "True", "b2": "False"} if true == "b1" else {"b1": "False", "b2": "True"}
