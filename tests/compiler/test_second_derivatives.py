@@ -413,15 +413,15 @@ def test_an_array_that_is_returned_as_one_of_any_layout():
 
 def counted_under_two_conditions(x, n):
     k = 0
-    while k < min(5, n % 6) and (n < 2 or x < math.atan(0.1 * x)):
+    while k < min(5, n % 6) and (n < 1.5 or (x if x else x) < math.atan(0.1 * x)):
         k += 2
     if k:
-        s = x
+        r = x
     else:
         t = 1.0
         t += x
         s = np.tanh(0.5 * t)
-    return s
+    return r if k else s
 
 
 @pytest.mark.parametrize("n", [3, 1, 0])
