@@ -413,7 +413,7 @@ def test_an_array_that_is_returned_as_one_of_any_layout():
 
 def counted_under_two_conditions(x, n):
     k = 0
-    while k < min(5, n % 6) and (n < 1.5 or (x if x else x) < math.atan(0.1 * x)):
+    while k < min(5, n % 6) and (n < 1.5 or (x if x else x) < math.atan(0.1 * x)):  # noqa: RUF034 (one block more)
         k += 2
     if k:
         r = x
