@@ -17,18 +17,21 @@ import operator
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
+import numpy as np
 from numba import types
 
 from zygote_py.ir import ops
 from zygote_py.ir.analysis.effects import effect
 from zygote_py.ir.analysis.loops import CountedLoop, Loop, LoopNest, counted
 from zygote_py.ir.analysis.running_sums import running_sum
-from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Jump, Operand, Phi, Value, predecessors
+from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Jump, Operand, Phi, Return, Value, predecessors
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops import Effect, Role
-from zygote_py.ir.walks import Use
+from zygote_py.ir.walks import Use, definitions
 
 SETS = (ops.setitem, ops.initialize)
+_SUMS = (operator.add, operator.sub, operator.neg)
+_SCALES = (operator.mul, operator.truediv, np.divide, float)
 _MAKERS = (ops.record, ops.zeros)
 
 
@@ -159,6 +162,7 @@ class Chains:
     def __init__(self, function: Function, nest: LoopNest, used: Mapping[Value, Sequence[Use]]) -> None:
         self._function, self._nest, self._used = function, nest, used
         self._preds = predecessors(function)
+        self._home = definitions(function)
         self._headers = {loop.header: loop for loop in nest.loops}
         self._counts: dict[Loop, CountedLoop | None] = {}
 
@@ -184,7 +188,7 @@ class Chains:
             if chain is None:
                 return None
             chains.append(chain)
-        if not all(map(self._only_adds_up, chains[0].loops)):
+        if not all(map(self._only_adds_up, chains[0].loops)) or not self._sums_are_linear(chains[0].loops):
             return None
         around = self._nest.innermost(array.home)
         return chains if around in parents or self._is_stored_first(array, chains) else None
@@ -264,6 +268,43 @@ class Chains:
         count = self._count(loop)
         others = [phi for phi in loop.header.phis if count is None or phi is not count.phi]
         return all(running_sum(loop, phi, self._used) is not None for phi in others)
+
+    def _sums_are_linear(self, loops: Sequence[Loop]) -> bool:
+        """Return whether loops have sums, and the function returns sums and multiples of these: others do not matter.
+
+        Then it is known before the loops what the result depends on them by, and they are reversed as they run.
+        """
+        counters = {count.phi for loop in loops if (count := self._count(loop)) is not None}
+        sums = [phi for loop in loops for phi in loop.header.phis if phi not in counters]
+        first = loops[0].header
+
+        def is_known(operand: Operand) -> bool:
+            if not isinstance(operand, Instr | Phi) or self._nest.tree.dominates(self._home[operand], first):
+                return True
+            if not isinstance(operand, Instr) or effect(operand) is not Effect.PURE or ops.of(operand.op).may_raise:
+                return False
+            return all(map(is_known, operand.args))
+
+        found: set[Operand] = set(sums)
+        pending: list[Value] = list(sums)
+        while pending:
+            for use in self._used.get(pending.pop(), ()):
+                user = use.user
+                if isinstance(user, Return):
+                    continue
+                if isinstance(user, Instr):
+                    others = [each for each in user.args if each not in found]
+                    is_scaled = user.op in _SCALES and len(others) == len(user.args) - 1
+                    if user.op not in _SUMS and not (is_scaled and all(map(is_known, others))):
+                        return False
+                    if user.op in (operator.truediv, np.divide) and user.args[0] not in found:
+                        return False
+                elif not isinstance(user, Phi):
+                    return False
+                if user not in found:
+                    found.add(user)
+                    pending.append(user)
+        return bool(sums)
 
     def _is_stored_first(self, array: Array, chains: Sequence[Chain]) -> bool:
         """Return whether each round begins by setting the element that it accesses."""

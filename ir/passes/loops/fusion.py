@@ -13,8 +13,10 @@ alone cannot be, since its adjoints are known after the second. Loops within the
 several indices (`chains.py` finds such loops, `order.py` whether their rounds may run in turn).
 
 All accesses to the array must be in such loops, each to the element of its round: then no array is needed. Loops are
-fused only for that. Values, and the order of sums, stay the same bit for bit. That an array could not be made, as its
-length is negative or memory does not suffice, is not noticed then.
+fused only for that, and only if sums of theirs are what the function returns, or are added to that and multiplied: if
+the adjoint of a sum is known after the loop alone, the one loop would run twice and seldom become vectors. Values, and
+the order of sums, stay the same bit for bit. That an array could not be made, as its length is negative or memory does
+not suffice, is not noticed then.
 """
 
 from __future__ import annotations

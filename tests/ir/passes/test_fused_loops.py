@@ -154,6 +154,25 @@ def with_a_write_to_another(x, y):
     return y[0] * y[2] + y[1]
 
 
+def root_of_the_sum(x, y):
+    """The adjoint of the sum depends on the sum."""
+    out, s = np.zeros(len(x)), 0.0
+    for i in range(len(x)):
+        out[i] = x[i] * y[i]
+    for i in range(len(x)):
+        s += out[i] ** 2
+    return math.sqrt(s)
+
+
+def half_of_the_sum(x, y):
+    out, s = np.zeros(len(x)), 1.0
+    for i in range(len(x)):
+        out[i] = x[i] * y[i]
+    for i in range(len(x)):
+        s -= out[i] ** 2
+    return 3.0 - np.divide(s, 2.0 * len(x)) * 0.25
+
+
 def of_integers(x, y):
     out, s = np.zeros(len(x), dtype=np.int64), 0.0
     for i in range(len(x)):
@@ -195,8 +214,8 @@ FUSED = [
     with_neighbours_of_another,
     in_one_loop,
     down,
-    with_a_write_to_another,
     of_integers,
+    half_of_the_sum,
     set_to_what_it_is,
     of_an_expression,
 ]
@@ -354,6 +373,8 @@ def counts_from_the_end(x, y):
 
 
 APART = [
+    with_a_write_to_another,
+    root_of_the_sum,
     squares_of_differences,
     of_two_axes_and_others,
     of_other_numbers,
