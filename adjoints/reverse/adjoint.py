@@ -96,8 +96,7 @@ class Prepared:
     final contents of the parameters `seeded` are results too, with their own adjoints. `calls` are those of forward
     functions. The adjoint of a routine takes the adjoints of the numbers that it returns, individually. `left_out` are
     the values that need guards. `finals` are arrays that hold what others, raised or lowered by several threads, are at
-    the end, and `latched` the values that these operations took. One that `is_last` is of the user's function, and
-    nothing will differentiate its adjoint.
+    the end, and `latched` the values that these operations took.
     """
 
     primal: Function
@@ -111,7 +110,6 @@ class Prepared:
     left_out: Degrees = field(default_factory=dict)
     finals: Mapping[Value, Value] = field(default_factory=dict)
     latched: Mapping[Instr, Instr] = field(default_factory=dict)
-    is_last: bool = False
 
 
 def make_adjoint(prepared: Prepared) -> Function:
@@ -156,8 +154,7 @@ class _Builder:
         self.block = self.order[0]
         self.written: dict[Value, None] = {}
         self.origin: Value | None = None
-        values_are_finite = prepared.is_last and primal.allows("nnan") and primal.allows("ninf")
-        self.guards = Guards(primal, prepared.left_out, self._emit, values_are_finite)
+        self.guards = Guards(primal, prepared.left_out, self._emit)
 
     def build(self) -> Function:
         for value in self.activity.values:

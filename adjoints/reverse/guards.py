@@ -33,17 +33,13 @@ Emit = Callable[[ops.Op, tuple[Operand, ...], Type], Instr]
 
 
 class Guards:
-    """The guards in one adjoint, whose instructions `emit` appends to the current block.
+    """The guards in one adjoint, whose instructions `emit` appends to the current block."""
 
-    Where the user promises that values are finite (`fastmath`), factors of them need no guard unless they have a pole.
-    """
-
-    def __init__(self, primal: Function, left_out: Degrees, emit: Emit, values_are_finite: bool) -> None:
+    def __init__(self, primal: Function, left_out: Degrees, emit: Emit) -> None:
         self._other_factors = _other_factors(primal)
         self._multiples: set[Operand] = set()  # adjoints of such factors
         self._left_out = left_out
         self._emit = emit
-        self._values_are_finite = values_are_finite
         self._hangs_by: dict[Operand, Operand] = {}
         self._settled: dict[Operand, Operand] = {}
 
@@ -77,8 +73,7 @@ class Guards:
         degree = self._left_out.get(instr, Degree.KEPT)
         if degree is Degree.KEPT or leaves_out(text):
             return self.settled(dy), None
-        is_finite = not is_singular(text) if self._values_are_finite else _is_finite(instr, rule, number)
-        if vanishes(text) or is_finite:
+        if vanishes(text) or _is_finite(instr, rule, number):
             if sum(each is not None for each in rule.adjoints) > 1:  # one guard before the chain branches
                 return self.settled(dy), None
             return dy, self._hangs_by.get(dy)

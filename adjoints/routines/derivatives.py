@@ -82,9 +82,8 @@ class Differentiated:
 class Derivatives:
     """The derivatives of the routines of a program, made on demand."""
 
-    def __init__(self, routines: Collection[Routine], *, are_last: bool = False) -> None:
-        """Collect routines whose functions are in canonical form; if `are_last`, nothing differentiates the results."""
-        self._are_last = are_last
+    def __init__(self, routines: Collection[Routine]) -> None:
+        """Collect routines whose functions are in canonical form."""
         self._cycles = cycles(routines)
         self._made: dict[tuple[Routine, Case], Derivative] = {}
         self._open: dict[Routine, Derivative] = {}  # those of recursive routines under construction
@@ -123,9 +122,7 @@ class Derivatives:
                 call.instr.args += (_deeper(primal, call.instr, depth),)
         if derivative is not None:
             _return_shadows(primal, derivative, shadows)
-        prepared = Prepared(
-            primal, activity, shadows, parts, kept, tuple(written), calls, routine, left_out, is_last=self._are_last
-        )
+        prepared = Prepared(primal, activity, shadows, parts, kept, tuple(written), calls, routine, left_out)
         adjoint = make_adjoint(prepared)
         assign_first_contributions(adjoint)
         if derivative is None:  # a routine still lacks some of its parameters

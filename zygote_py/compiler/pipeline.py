@@ -296,8 +296,7 @@ def _by_mode(
         return activity, clone(made).function, made, ("forward", "as asked")
     is_open = is_emitted and request.mode == "auto" and may_go_forward(request, lowered, wrt)
     before = replace(lowered, function=clone(lowered.function).function) if is_open else None
-    is_last = is_emitted and not lowered.has_derivatives
-    activity, adjoint, shadows = _differentiate(lowered, wrt, parts, (), is_last)
+    activity, adjoint, shadows = _differentiate(lowered, wrt, parts, ())
     unwrap_single = request.unwrap_single and not request.closure
     joint = join(adjoint, shadows, wrt, unwrap_single=unwrap_single, with_value=request.with_value)
     if before is not None:
@@ -472,19 +471,11 @@ def _take_kept(
 
 @stage("differentiation")
 def _differentiate(
-    lowered: LoweredFunction,
-    wrt: tuple[int, ...],
-    parts: Mapping[Value, tuple[Instr, ...]],
-    written: Collection[Param],
-    is_last: bool = False,
+    lowered: LoweredFunction, wrt: tuple[int, ...], parts: Mapping[Value, tuple[Instr, ...]], written: Collection[Param]
 ) -> tuple[Activity, Function, dict[Value, Value]]:
-    """Return the active values of a primal in canonical form, its adjoint and its shadows; `written` are results.
-
-    If it `is_last`, the primal is the user's function, and nothing differentiates its adjoint.
-    """
+    """Return the active values of a primal in canonical form, its adjoint and its shadows; `written` are results."""
     primal = lowered.function
-    derivatives = Derivatives(lowered.routines, are_last=is_last)
-    found = derivatives.differentiate(primal, [primal.params[n] for n in wrt], parts, written)
+    found = Derivatives(lowered.routines).differentiate(primal, [primal.params[n] for n in wrt], parts, written)
     return found.activity, found.adjoint, found.shadows
 
 
