@@ -151,7 +151,7 @@ def _(x, y):
 
 @guvectorize(["void(f8[:], f8[:])"], "(n)->(n)")
 def doubled(x, y):
-    y[:] = 2.0 * x
+    y[0] = 2.0 * x[0]
 
 
 @zg.adjoint(doubled)
