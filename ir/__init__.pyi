@@ -36,6 +36,7 @@ from .analysis.objects import Objects as Objects, Summary as Summary, summaries_
 from .analysis.routines import (
     cycles as cycles,
     find_effects as find_effects,
+    functions_of as functions_of,
     results_of as results_of,
     routines_of as routines_of,
 )

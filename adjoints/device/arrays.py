@@ -36,13 +36,13 @@ from zygote_py.ir import (
     Undef,
     Use,
     Value,
+    functions_of,
     is_view,
     leaf_types,
     loop_nest,
     ops,
     rename_incoming,
     replace_uses,
-    routines_of,
     uses,
     with_components,
 )
@@ -105,7 +105,7 @@ def use_own_arrays(function: Function) -> None:
     Such an array is one place in memory, however often the line that makes it runs, and is gone when the function
     returns. Raises DifferentiationError for one that is returned, or that a loop keeps for its next round.
     """
-    for each in (function, *(routine.function for routine in routines_of(function))):
+    for each in functions_of(function):
         _check_own_arrays(each)
         for block in list(each.blocks):
             _use_own_arrays(each, block)

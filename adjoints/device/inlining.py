@@ -15,6 +15,7 @@ from zygote_py.ir import (
     Instr,
     Routine,
     cycles,
+    functions_of,
     inline_calls,
     loop_nest,
     ops,
@@ -52,15 +53,11 @@ def _inline(function: Function, routines: Collection[Routine]) -> None:
 
 
 def _has(what: Callable[[Function], Collection[object]], routine: Routine) -> bool:
-    return any(map(what, _with_routines(routine.function)))
+    return any(map(what, functions_of(routine.function)))
 
 
 def _loops(function: Function) -> Collection[object]:
     return loop_nest(function).loops
-
-
-def _with_routines(function: Function) -> list[Function]:
-    return [function, *(each.function for each in routines_of(function))]
 
 
 def _allocated(function: Function) -> list[Instr]:

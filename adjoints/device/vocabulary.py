@@ -19,7 +19,7 @@ from numba import types
 
 from zygote_py.adjoints.device.formulas import written_out
 from zygote_py.adjoints.errors import refuse
-from zygote_py.ir import Block, Builder, Const, Function, Instr, Raise, Routine, Type, ops, routines_of
+from zygote_py.ir import Block, Builder, Const, Function, Instr, Raise, Routine, Type, functions_of, ops
 
 _MATH = """
     acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh degrees erf erfc exp exp2 expm1 fabs floor fmod frexp
@@ -67,7 +67,7 @@ def use_device_operations(function: Function, *, where: str = "a CUDA kernel") -
 
     Raises DifferentiationError for those that nothing takes the place of.
     """
-    for each in (function, *(routine.function for routine in routines_of(function))):
+    for each in functions_of(function):
         for block in each.blocks:
             if isinstance(block.terminator, Raise):
                 raise refuse(f"exceptions cannot be raised in {where}", block.loc, "return a number that tells of it")

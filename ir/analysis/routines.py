@@ -29,6 +29,11 @@ def routines_of(function: Function) -> tuple[Routine, ...]:
     return tuple(reach(_callees(function), lambda routine: _callees(routine.function)))
 
 
+def functions_of(function: Function) -> tuple[Function, ...]:
+    """Return a function and those that it calls, directly or indirectly, once each."""
+    return (function, *(routine.function for routine in routines_of(function)))
+
+
 def cycles(routines: Collection[Routine]) -> dict[Routine, tuple[Routine, ...]]:
     """Return for each routine those that can call it and that it can call, including itself if it is recursive.
 

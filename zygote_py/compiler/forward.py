@@ -38,6 +38,7 @@ from zygote_py.ir import (
     at_exit,
     clone,
     cycles,
+    functions_of,
     make_canonical,
     ops,
     routines_of,
@@ -124,7 +125,7 @@ def _has_phases(instr: Instr) -> bool:
 
 def _all_instrs(function: Function) -> list[Instr]:
     """Return the instructions of a function and of the routines that it calls."""
-    functions = (function, *(routine.function for routine in routines_of(function)))
+    functions = functions_of(function)
     return [instr for each in functions for instr in each.instrs()]
 
 
@@ -153,7 +154,8 @@ def _pushed(lowered: LoweredFunction, wrt: Sequence[int]) -> Pushed:
 def _pushed_in_lanes(request: Request, lowered: LoweredFunction, wrt: Sequence[int]) -> Pushed | None:
     """Return the same with the tangents in all directions as one value; None if there is one, or it is not possible."""
     function, numbers, known = _copied(lowered, wrt)
-    if len(numbers) < 2 or request.options.get("parallel"):  # see `zygote_py.compiler.jvp`
+    is_parallel = any(each.options.get("parallel") for each in functions_of(function))
+    if len(numbers) < 2 or is_parallel:  # see `zygote_py.compiler.jvp`
         return None
     try:
         return push_in_lanes(lowered.routines, function, numbers, len(numbers), known)

@@ -64,12 +64,12 @@ from zygote_py.ir import (
     components_of,
     copied_type,
     draws,
+    functions_of,
     inserting,
     is_a,
     make_canonical,
     ops,
     replace_uses,
-    routines_of,
     zero,
 )
 from zygote_py.numba_adapter import DerivedCall
@@ -93,8 +93,9 @@ def typed_pushforward(form: PushForm, call: DerivedCall) -> TypedFunction:
         result = lowered.result_type
         return take_together(pushed.function, given, directions, wrt, pushed.tangents, result, form.with_value)
 
-    functions = (lowered.function, *(each.function for each in routines_of(lowered.function)))
-    is_parallel = bool(call.options.get("parallel"))  # Numba's passes do not compile lanes in a text that is saved
+    functions = functions_of(lowered.function)
+    # Numba's passes do not compile lanes in a text that is saved
+    is_parallel = any(each.options.get("parallel") for each in functions)
     if several and not is_parallel and not _has_linear_algebra(functions):
         in_lanes = _in_lanes(lowered, wrt, tangents)
         if in_lanes is not None:

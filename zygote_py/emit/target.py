@@ -15,7 +15,16 @@ from zygote_py.base import Names, stage
 from zygote_py.emit.source import function_text
 from zygote_py.emit.syntax.names import Module
 from zygote_py.emit.syntax.standalone import Emitted
-from zygote_py.ir import Function, InternalError, Loc, is_identifier, routines_of, verify_orders, with_limits
+from zygote_py.ir import (
+    Function,
+    InternalError,
+    Loc,
+    functions_of,
+    is_identifier,
+    routines_of,
+    verify_orders,
+    with_limits,
+)
 from zygote_py.ir.arrays.measures.flat_loops import flatten_loops
 from zygote_py.ir.lazy_dataclass import dataclass
 from zygote_py.ir.ops.helpers import HELPERS
@@ -156,7 +165,7 @@ def emit_and_widen(
     look for, and would be a wrong number.
     """
     function = with_limits(function)
-    for each in (function, *(routine.function for routine in routines_of(function))):
+    for each in functions_of(function):
         verify_orders(each)
     emitted = emit(function, name=name, target=NJIT, options=options, defaults=defaults, notes=notes)
     if not widen(function, options).is_changed:
@@ -178,10 +187,10 @@ def widen(function: Function, options: Mapping[str, object]) -> Widened:
     """Change a function to what Numba gets in its place, with the options of its decorator."""
     if options.get("boundscheck"):
         return Widened()
-    in_threads = run_in_threads(function) if options.get("parallel") else []
+    in_threads = run_in_threads(function)
     in_lanes: list[Loc | None] = []
     is_changed = bool(in_threads)
-    for each in (function, *(routine.function for routine in routines_of(function))):
+    for each in functions_of(function):
         if not each.options.get("boundscheck"):
             found = iterations_in_lanes(each)
             in_lanes += found

@@ -74,9 +74,8 @@ class Lowering(Variables):
     """The state of making one function; `run` makes it."""
 
     def __init__(self, typed: st.TypedFunction, program: Program, *, is_routine: bool = False) -> None:
-        function = Function(
-            identifier(typed.name, "lambda_"), [], [], kind="primal", loc=typed.loc, options=typed.options
-        )
+        name, options = identifier(typed.name, "lambda_"), program.options(typed)
+        function = Function(name, [], [], kind="primal", loc=typed.loc, options=options)
         super().__init__(function, typed.loc)
         self.program = program
         self._is_routine = is_routine

@@ -54,6 +54,7 @@ class Program:
         """`caught` are functions called in a `try`, `repeated` in a loop; `callees` adds those that it finds."""
         self._calls: dict[st.TypedFunction, list[st.TypedFunction]] = {}
         self._chosen: set[st.TypedFunction] = set()  # those that are to be routines
+        self._in_threads = bool(root.options.get("parallel"))
         self._routines: dict[st.TypedFunction, Routine] = {}
         self.inlined: dict[st.TypedFunction, Derived] = {}  # the derivatives that stand in the place of their calls
         self.prepared = cache(with_tuples)  # a function as it is lowered: with tuples for lists that are only passed on
@@ -75,6 +76,12 @@ class Program:
     def is_routine(self, function: st.TypedFunction) -> bool:
         """Return whether calls of a function stay calls."""
         return function in self._chosen
+
+    def options(self, function: st.TypedFunction) -> dict[str, object]:
+        """Return the options of a function with those inlined into it: its loops and theirs run in threads as one."""
+        options = {name: option for name, option in function.options.items() if name != "parallel"}
+        in_threads = self._in_threads or any(each.options.get("parallel") for each in self._inlined_into(function))
+        return options | ({"parallel": True} if in_threads else {})
 
     def routine(self, function: st.TypedFunction) -> Routine:
         """Return the routine of a function, created if it does not exist yet."""

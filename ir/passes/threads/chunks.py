@@ -63,13 +63,13 @@ _OF_TERM = 16  # those for each term that is kept, to be added up in order
 
 
 def run_in_threads(function: Function) -> list[Loc | None]:
-    """Let independent loops of a function, and of those that it calls, run in threads. Return where these are.
+    """Let independent loops run in threads, of a function with `parallel=True` and of such that it calls.
 
-    Threads start none: what a chunk calls, or calls itself, runs in order.
+    Return where these are. Threads start none: what a chunk calls, or calls itself, runs in order.
     """
     if is_left_out("threads"):
         return []
-    places = iterations_in_threads(function)
+    places = iterations_in_threads(function) if function.options.get("parallel") else []
     for routine in _callers_first(function):
         started = [each for each in routines_of(function) if each.in_threads]
         within = {*started, *(each for chunk in started for each in routines_of(chunk.function))}

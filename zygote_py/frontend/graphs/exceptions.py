@@ -29,7 +29,7 @@ from zygote_py.adjoints import refuse
 from zygote_py.base import statements as st
 from zygote_py.frontend.graphs.graph import targets
 from zygote_py.frontend.values import is_dict, is_list, is_tuple, method_of, plain
-from zygote_py.ir import Function, Instr, Loc, Raise, Routine, Type, is_scalar, ops, routines_of
+from zygote_py.ir import Function, Instr, Loc, Raise, Routine, Type, functions_of, is_scalar, ops
 from zygote_py.ir.analysis import reach
 from zygote_py.ir.passes.cleanup.dead_code import can_raise
 
@@ -159,7 +159,7 @@ def check_inlined(function: Function, loc: Loc) -> None:
 
 def raises(function: Function) -> bool:
     """Return whether a function of the IR, or one that it calls, may raise an exception."""
-    functions = (function, *(routine.function for routine in routines_of(function)))
+    functions = functions_of(function)
     return any(
         isinstance(block.terminator, Raise) or any(_may_raise(instr, each) for instr in block.instrs)
         for each in functions

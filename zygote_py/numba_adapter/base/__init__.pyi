@@ -11,6 +11,7 @@ from .decorations import (
     locals_of as locals_of,
     misfit_text as misfit_text,
     options_within as options_within,
+    own_options as own_options,
     py_func_of as py_func_of,
     semantic as semantic,
     signatures_of as signatures_of,

@@ -29,7 +29,7 @@ from zygote_py.numba_adapter.base.internals import (
 
 # The options that steer what the code computes; the others are about how it is compiled.
 SEMANTIC_OPTIONS = ("fastmath", "error_model", "boundscheck")
-_OFF = {"fastmath": False, "error_model": "python", "boundscheck": False}
+_OFF = {"fastmath": False, "error_model": "python", "boundscheck": False, "parallel": False}
 _DEFAULTS = (None, False, "python")
 _PLAIN_COMPILER: object = vars(dispatcher)["_FunctionCompiler"]
 
@@ -46,6 +46,11 @@ class Decoration:
     def inherited(self) -> Decoration:
         """The part that applies to inner functions, and to undecorated ones that are called."""
         return Decoration(self.options)
+
+
+def own_options(options: Mapping[str, object]) -> tuple[tuple[str, object], ...]:
+    """The options of a function that its caller's do not replace: `parallel` too, for its loops over `prange`."""
+    return (*semantic(options), *((("parallel", True),) if options.get("parallel") else ()))
 
 
 def semantic(options: Mapping[str, object]) -> tuple[tuple[str, object], ...]:
@@ -112,7 +117,7 @@ def is_as_undecorated(value: Any) -> bool:
 
 def decoration_of(value: Any) -> Decoration | None:
     """How a decorated function is compiled, whatever its arguments; None for what is compiled as its caller is."""
-    return None if _is_always_inlined(value) else Decoration(semantic(value.targetoptions), locals_of(value))
+    return None if _is_always_inlined(value) else Decoration(own_options(value.targetoptions), locals_of(value))
 
 
 def chosen(value: Any, given: tuple[Type, ...]) -> tuple[tuple[Type, ...], Decoration | None]:

@@ -29,9 +29,9 @@ from zygote_py.numba_adapter.base import (
     Decoration,
     is_from_source,
     is_plainly_decorated,
+    own_options,
     py_func_of,
     refreshed_context,
-    semantic,
 )
 from zygote_py.numba_adapter.base.internals import (
     CFunc,
@@ -225,7 +225,7 @@ def find_overload(value: Overloaded, given: tuple[Type, ...]) -> tuple[Any, Deco
             made = template._overload_func(*_spread(value.signature, map(_given, kinds)))
             made = made[1] if isinstance(made, tuple) else made
             if made is not None:
-                return made, Decoration(semantic(template._jit_options)), kinds
+                return made, Decoration(own_options(template._jit_options)), kinds
     shown = ", ".join(map(str, map(types.unliteral, given)))
     raise errors.TypingError(f"wrong arguments for `{value.__name__}`: there is no implementation for ({shown})")
 

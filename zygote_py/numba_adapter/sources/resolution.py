@@ -16,7 +16,7 @@ from numba import types
 
 from zygote_py.base import caller
 from zygote_py.ir import Type
-from zygote_py.numba_adapter.base import Decoration, chosen, misfit_text, semantic
+from zygote_py.numba_adapter.base import Decoration, chosen, misfit_text, own_options
 from zygote_py.numba_adapter.base.internals import CFunc, DUFunc, GUFunc, StencilFunc, cpu_target, errors
 from zygote_py.numba_adapter.sources.elementwise import find_in_gufunc, find_in_ufunc
 from zygote_py.numba_adapter.sources.python_sources import (
@@ -82,5 +82,5 @@ def _of_cfunc(value: Any, given: tuple[Type, ...]) -> ResolvedFunction:
     convert = cpu_target.typing_context.can_convert
     if len(taken) != len(given) or any(convert(one, to) is None for one, to in zip(given, taken, strict=True)):
         raise errors.TypingError(misfit_text(value.__name__, [taken], given))
-    how = Decoration(semantic(own.targetoptions), tuple(own.locals.items()), value._sig.return_type)
+    how = Decoration(own_options(own.targetoptions), tuple(own.locals.items()), value._sig.return_type)
     return ResolvedFunction(value._pyfunc, taken, how)

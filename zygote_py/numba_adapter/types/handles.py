@@ -25,7 +25,7 @@ from numba import types
 from zygote_py.adjoints import DifferentiationError, refuse
 from zygote_py.base import Checkpointed, calling, statements as st
 from zygote_py.ir import Loc, Type, is_helper, leaf_types
-from zygote_py.numba_adapter.base import Decoration, definition_of, is_from_source, known_type, note_calls, semantic
+from zygote_py.numba_adapter.base import Decoration, definition_of, is_from_source, known_type, note_calls, own_options
 from zygote_py.numba_adapter.base.internals import cpu_target, errors, signature
 from zygote_py.numba_adapter.sources.python_sources import (
     ResolvedFunction,
@@ -82,7 +82,7 @@ class TypingContext(Same):
 
     def decoration(self, how: Decoration | None) -> Decoration | None:
         """How a function is compiled; None if that is what is compiled for the session anyway."""
-        is_same = how is None or (not how.locals and how.result is None and how.options == semantic(self.options))
+        is_same = how is None or (not how.locals and how.result is None and how.options == own_options(self.options))
         return None if is_same else how
 
     def typed(
