@@ -17,7 +17,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from shutil import which
 
@@ -55,12 +55,15 @@ def keep(found: Mapping[str, Counts]) -> None:
     KEPT.write_text(json.dumps({**kept(), **found}, indent=4) + "\n")
 
 
-def counts(name: str, fastmath: bool) -> Counts:
-    """Return the instructions of a call of each variant of a case. Raises CalledProcessError if Valgrind fails."""
+def counts(name: str, fastmath: bool, chosen: Sequence[str] = ()) -> Counts:
+    """Return the instructions of a call of each variant of a case, or of those chosen.
+
+    Raises CalledProcessError if Valgrind fails.
+    """
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "counts"
         options = ["--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={out}"]
-        program = [sys.executable, "-m", "benchmarks.instructions", name, str(int(fastmath))]
+        program = [sys.executable, "-m", "benchmarks.instructions", name, str(int(fastmath)), *chosen]
         environment = {**os.environ, **SETTINGS}
         done = subprocess.run(
             ["valgrind", "--quiet", *options, *program], env=environment, capture_output=True, text=True, check=False
@@ -121,12 +124,13 @@ def _client() -> Callable[[int], int]:
     return made
 
 
-def _main(name: str, fastmath: bool) -> None:
+def _main(name: str, fastmath: bool, chosen: Sequence[str]) -> None:
     case = CASES[name](fastmath)
-    variants = {"nothing": lambda: None, **case.runs}
+    runs = {variant: run for variant, run in case.runs.items() if variant in (chosen or case.runs)}
+    variants = {"nothing": lambda: None, **runs}
     _count(variants)
     print(case.calls, *variants, sep="\t")
 
 
 if __name__ == "__main__":
-    _main(sys.argv[1], sys.argv[2] == "1")
+    _main(sys.argv[1], sys.argv[2] == "1", sys.argv[3:])

@@ -225,10 +225,10 @@ MADE = """
         return List([1, 2])
 
     @njit(cache=True)
-    def of_words():
-        made = Dict.empty(types.unicode_type, types.float64)
-        made["a"] = 2.0
-        made["b"] = 3.0
+    def of_entries():
+        made = Dict.empty(types.int64, types.float64)
+        made[1] = 2.0
+        made[2] = 3.0
         return made
 
     @njit(cache=True)
@@ -237,7 +237,7 @@ MADE = """
 
     @njit(cache=True)
     def entries(values):
-        return values["a"], values["b"]
+        return values[1], values[2]
 """
 
 
@@ -274,11 +274,11 @@ def test_typed_dicts(process, made):
     program = """
         import made
         def f(d):
-            return d["a"] * d["b"]
+            return d[1] * d[2]
         df = gradient(f)
-        show(df, *made.entries(df(made.of_words())))
+        show(df, *made.entries(df(made.of_entries())))
     """
-    check(process, program, [3.0, 2.0], 'd["a"] * d["b"]', 'd["a"] * d["b"] * d["b"]', [9.0, 12.0])
+    check(process, program, [3.0, 2.0], "d[1] * d[2]", "d[1] * d[2] * d[2]", [9.0, 12.0])
 
 
 VECTORIZED = """

@@ -231,13 +231,11 @@ def test_what_the_user_caches_does_not_need_this_package(process):
 
         @njit(cache=True)
         def own(z):
-            matrix = np.array([[z, 1.0 + 0j], [2.0 + 0j, 5.0 + 0j]])
-            return np.linalg.inv(matrix) @ np.array([np.arcsin(z), np.arctan(z)])
+            return np.linalg.inv(np.full((1, 1), z))[0, 0] * np.arctan(z)
 
         def loss(x):
             z = x + 1j
-            matrix = np.array([[z, 1.0 + 0j], [2.0 + 0j, 5.0 + 0j]])
-            return np.abs((np.linalg.inv(matrix) @ np.array([np.arcsin(z), np.arctan(z)]))[0])
+            return np.abs(np.linalg.inv(np.full((1, 1), z))[0, 0] * np.arctan(z))
         """,
     )
     process.text("from user import *\ngradient(loss)(0.3)\nown(0.3 + 1j)")

@@ -98,7 +98,7 @@ def test_that_another_variable_takes_over(a, b):
         check_derivatives(taken_over, 0.3, a, b, n, routes=("source",))
 
 
-@pytest.mark.optimised
+@pytest.mark.interpreted
 def test_second_derivatives():
     for x in (0.2, 0.9, 2.5, 3.7):
         slope = gradient(terms, wrt=0)
