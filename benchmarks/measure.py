@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.case import Case
 from benchmarks.cases import CASES
-from benchmarks.run_peers import with_peers
+from benchmarks.peers import with_peers
 
 Times = dict[str, list[float]]
 

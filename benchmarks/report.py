@@ -18,7 +18,7 @@ from benchmarks.code_size import Sizes, growth
 from benchmarks.compile_programs import ROWS
 from benchmarks.compile_time import AGAIN, LEAST, SIZES, Sample, Samples, slope
 from benchmarks.measure import Times, ratio
-from benchmarks.run_peers import PEER
+from benchmarks.peers import PEERS
 from benchmarks.transformations import WITH, WITHOUT
 
 Results = Mapping[tuple[str, bool], Times]
@@ -49,6 +49,7 @@ def duration(seconds: float) -> str:
 
 def speed_table(results: Results) -> str:
     """Return one line per case: the fastest times of a call, their ratios, and the ratio of the medians."""
+    peers = [peer for peer in PEERS if any(peer in times for times in results.values())]
     head = (
         "case",
         "fastmath",
@@ -59,8 +60,7 @@ def speed_table(results: Results) -> str:
         "hand / primal",
         "/ hand",
         "/ hand, medians",
-        PEER,
-        f"/ {PEER}",
+        *(name for peer in peers for name in (peer, f"/ {peer}")),
     )
     rows = []
     for (name, fastmath), times in results.items():
@@ -73,11 +73,15 @@ def speed_table(results: Results) -> str:
                 f"{ratio(times, 'hand-written', 'primal'):.2f}",
                 f"{ratio(times, 'gradient', 'hand-written'):.2f}",
                 f"{ratio(times, 'gradient', 'hand-written', median):.2f}",
-                duration(min(times[PEER])) if PEER in times else "",
-                f"{ratio(times, 'gradient', PEER):.2f}" if PEER in times else "",
+                *(text for peer in peers for text in _beside(times, peer)),
             )
         )
     return table(head, rows)
+
+
+def _beside(times: Times, peer: str) -> tuple[str, str]:
+    """Return the time of another package's gradient, and the ratio of ours to it; nothing if it has none."""
+    return (duration(min(times[peer])), f"{ratio(times, 'gradient', peer):.2f}") if peer in times else ("", "")
 
 
 def notes(results: Results) -> list[str]:

@@ -231,8 +231,6 @@ def test_objects_in_objects():
 
 
 def test_other_keys_and_lists_of_lists():
-    texts = typed_dict({"b": 2.0, "a": 3.0})
-    assert plain(gradient(lambda d, x: d["a"] * d["b"] ** 2 * x)(texts, 2.0)) == ({"b": 24.0, "a": 8.0}, 12.0)
     pairs = typed_dict({(0, 1): np.array([1.0, 2.0]), (1, 1): np.array([3.0])})
     found = gradient(lambda d, x: d[0, 1][1] * d[1, 1][0] * x)(pairs, 2.0)
     assert plain(found) == ({(0, 1): [0.0, 6.0], (1, 1): [4.0]}, 6.0)
@@ -244,7 +242,9 @@ def test_other_keys_and_lists_of_lists():
 
 
 @pytest.mark.interpreted
-def test_other_values():
+def test_other_values_and_texts():
+    texts = typed_dict({"b": 2.0, "a": 3.0})
+    assert plain(gradient(lambda d, x: d["a"] * d["b"] ** 2 * x)(texts, 2.0)) == ({"b": 24.0, "a": 8.0}, 12.0)
     counts = typed_dict({1: 2, 5: 7})
     assert gradient(lambda d, x: d[5] * x)(counts, 2.0) == (None, 7.0)
     assert gradient(lambda s, x: s[1] * x)([4, 5], 2.0) == (None, 5.0)

@@ -30,8 +30,8 @@ def with_feature(report: str, feature: str) -> int:
 
 
 def test_some_kernels_are_right():
-    report = campaign("--count", "24", "--seed", "1000000")
-    assert "24 kernels compared, 0 wrong" in report
+    report = campaign("--count", "16", "--seed", "1000000")
+    assert "16 kernels compared, 0 wrong" in report
     assert all(with_feature(report, feature) for feature in FEATURES)
 
 

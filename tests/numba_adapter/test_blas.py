@@ -15,14 +15,11 @@ import sys
 import numpy as np
 import zygote_py as zg
 
-def f(a, n):
-    b = a
-    for _ in range(n):
-        b = np.linalg.inv(a @ b)
-    return np.trace(b)
+def f(a):
+    return np.linalg.inv(a)[0, 1]
 
 a = np.array([[2.0, 0.5], [0.25, 1.0]])
-found = zg.gradient(f)(a, 3)[0]
+found = zg.gradient(f)(a)
 assert np.isfinite(found).all()
 print("scipy.linalg" in sys.modules, "scipy.sparse" in sys.modules)
 BEFORE = sys.modules.get("scipy.linalg.cython_blas")
@@ -32,7 +29,7 @@ assert scipy.linalg.cython_blas.__pyx_capi__ and scipy.linalg.cython_lapack.__py
 assert BEFORE in (None, scipy.linalg.cython_blas)
 import scipy.linalg.blas, scipy.optimize, scipy.sparse.linalg
 assert np.allclose(scipy.linalg.inv(a) @ a, np.eye(2))
-assert np.array_equal(zg.gradient(f)(a, 3)[0], found)
+assert np.array_equal(zg.gradient(f)(a), found)
 print(repr(found.tolist()))
 """
 

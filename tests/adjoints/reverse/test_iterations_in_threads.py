@@ -24,6 +24,7 @@ from tests.checking.trees import real_parts
 from tests.plain import plain
 from zygote_py.compiler import pipeline
 from zygote_py.emit import Emitted
+from zygote_py.frontend import program
 from zygote_py.numba_adapter.target import in_threads
 
 RNG = np.random.default_rng(3)
@@ -481,10 +482,11 @@ def test_called_from_another_parallel_loop():
         np.testing.assert_allclose(several(X, W), expected, rtol=1e-13)
 
 
-def test_threads_start_none(emitted):
-    """Called functions, too long to be inlined, of which one calls the other in its loop."""
+def test_threads_start_none(emitted, monkeypatch):
+    """Called functions, of which one calls the other in its loop."""
+    monkeypatch.setattr(program, "_MOST_STATEMENTS", -1)
     steps = "\n".join(
-        f"        a = math.sin(a + {0.01 * k} * u[(i + {k}) % 11]) + w[{k % 4}] * math.cos(a)" for k in range(150)
+        f"        a = math.sin(a + {0.01 * k} * u[(i + {k}) % 11]) + w[{k % 4}] * math.cos(a)" for k in range(4)
     )
     text = f"""
 @njit(parallel=True)

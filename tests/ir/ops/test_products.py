@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.checking.derivatives import check_derivatives
+from tests.modes import one_in
 from zygote_py import gradient
 from zygote_py.ir import add_large_product, add_product, matrix_product, matrix_vector_product
 from zygote_py.numba_adapter.target.native_helpers import native as native_helper
@@ -49,7 +50,9 @@ def every_second(x):
 
 
 @pytest.mark.filterwarnings("ignore:np.dot")
-@pytest.mark.parametrize(("dtype", "native"), [("d", False), ("D", False), *((kind, True) for kind in "fdFD")])
+@pytest.mark.parametrize(
+    ("dtype", "native"), [("d", False), ("D", False), *one_in(2, [("d", True), ("f", True), ("F", True), ("D", True)])]
+)
 def test_products_that_are_added(dtype, native):
     """In compiled code, the products of matrices that are not small are BLAS's, which adds them in place."""
     in_place = native_helper(add_large_product)

@@ -1,7 +1,6 @@
-"""JAX's gradients of the cases, where JAX is installed: on one core of the processor, in double precision, compiled.
+"""JAX's gradients of the cases: on one core of the processor, in double precision, compiled.
 
-    case = with_peers(CASES["mixture"](False))
-    case.runs["JAX"]()
+    gradient, run = made_for(CASES["mixture"](False))
 
 Each function is as a user of JAX would write it: whole arrays, `scan` for steps. Its arguments are JAX's arrays, so
 that nothing is converted.
@@ -9,11 +8,9 @@ that nothing is converted.
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,13 +18,11 @@ import numpy as np
 from benchmarks.array_programs import DT, SOFTENING
 from benchmarks.case import Case
 
-PEER = "JAX"
 
-
-def with_peers(case: Case) -> Case:
-    """Return a case with JAX's gradient, if JAX is installed and has the function."""
-    if case.name not in FUNCTIONS or importlib.util.find_spec("jax") is None:
-        return case
+def made_for(case: Case) -> tuple[Callable[..., Any], Callable[[], None]] | None:
+    """Return the gradient of a case, and a function without arguments that computes it; None if it is not here."""
+    if case.name not in FUNCTIONS:
+        return None
     os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     import jax
 
@@ -44,9 +39,7 @@ def with_peers(case: Case) -> Case:
     def run() -> None:
         jax.block_until_ready(compiled(*given))
 
-    # Of a run of many calls, JAX makes one.
-    calls = {PEER: run} if case.calls == 1 else {}
-    return replace(case, gradients={**case.gradients, PEER: gradient}, runs={**case.runs, **calls})
+    return gradient, run
 
 
 def _logsumexp(x: Any) -> Any:
