@@ -80,7 +80,7 @@ def speed_table(results: Results) -> str:
 
 
 def _beside(times: Times, peer: str) -> tuple[str, str]:
-    """Return the time of another package's gradient, and the ratio of ours to it; nothing if it has none."""
+    """Return the time of another package's gradient, and what the generated one takes of it; nothing if it has none."""
     return (duration(min(times[peer])), f"{ratio(times, 'gradient', peer):.2f}") if peer in times else ("", "")
 
 
