@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.case import Case
 from benchmarks.cases import CASES
-from benchmarks.peers import with_peers
+from benchmarks.peers import installed, with_peer
 
 Times = dict[str, list[float]]
 
@@ -77,21 +77,26 @@ def interleaved(runs: Mapping[str, Callable[[], object]], rounds: int, seconds: 
     return times
 
 
-def time_case(name: str, fastmath: bool, rounds: int, seconds: float) -> tuple[Times, int]:
-    """Build, check and time one case in this process; return the seconds per run, and the calls in a run."""
-    case = with_peers(CASES[name](fastmath))
+def time_case(name: str, fastmath: bool, rounds: int, seconds: float, peer: str | None = None) -> tuple[Times, int]:
+    """Build, check and time one case in this process; return the seconds per run, and the calls in a run.
+
+    With a `peer`, another package, its gradient is timed in turn with the others.
+    """
+    case = CASES[name](fastmath)
+    case = case if peer is None else with_peer(case, peer)
     check(case)
     return interleaved(case.runs, rounds, seconds), case.calls
 
 
 def time_in_processes(name: str, fastmath: bool, processes: int, rounds: int, seconds: float) -> Times:
-    """Time a case in fresh processes, one after another; return the seconds per call, with the samples of all
-    processes.
+    """Time a case in fresh processes, one after another, and as many for each other package that is installed.
+
+    Return the seconds per call, with the samples of all processes.
     """
     pooled: Times = {}
-    for _ in range(processes):
+    for peer in [peer for peer in installed() or [None] for _ in range(processes)]:
         with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as executor:
-            times, calls = executor.submit(time_case, name, fastmath, rounds, seconds).result()
+            times, calls = executor.submit(time_case, name, fastmath, rounds, seconds, peer).result()
         for variant, samples in times.items():
             pooled.setdefault(variant, []).extend(sample / calls for sample in samples)
     return pooled

@@ -1,7 +1,9 @@
-"""The gradients of other packages that are installed: of each case that they have, on one core, in double precision.
+"""The gradients of other packages that are installed: on one core, in double precision.
 
-case = with_peers(CASES["mixture"](False))
-case.runs["JAX"]()
+    case = with_peer(CASES["mixture"](False), "JAX")
+    case.runs["JAX"]()
+
+Each package is measured in processes without the others, whose threads and settings it would share.
 """
 
 from __future__ import annotations
@@ -21,13 +23,16 @@ PEERS: Mapping[str, tuple[str, Peer]] = {
 }
 
 
-def with_peers(case: Case) -> Case:
-    """Return a case with the gradients of the installed packages that have its function."""
-    gradients, runs = dict(case.gradients), dict(case.runs)
-    for name, (package, made_for) in PEERS.items():
-        made = None if importlib.util.find_spec(package) is None else made_for(case)
-        if made is not None:
-            gradients[name] = made[0]
-            if case.calls == 1:  # of a run of many calls, they make one
-                runs[name] = made[1]
-    return replace(case, gradients=gradients, runs=runs)
+def installed() -> list[str]:
+    """Return the names of the packages that are installed."""
+    return [name for name, (package, _) in PEERS.items() if importlib.util.find_spec(package) is not None]
+
+
+def with_peer(case: Case, name: str) -> Case:
+    """Return a case with the gradient of a package, if that has its function."""
+    made = PEERS[name][1](case)
+    if made is None:
+        return case
+    gradient, run = made
+    runs = {name: run} if case.calls == 1 else {}  # of a run of many calls, it makes one
+    return replace(case, gradients={**case.gradients, name: gradient}, runs={**case.runs, **runs})

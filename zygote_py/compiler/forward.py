@@ -20,7 +20,7 @@ from numba import types
 
 from zygote_py.adjoints import NotInLanes, Pushed, Pushforwards, Transposed, push_in_lanes, refuse
 from zygote_py.adjoints.analysis import Activity, carries_adjoint, find_active, has_shadow
-from zygote_py.compiler.jvp import one
+from zygote_py.compiler.jvp import has_threads_in_text, one
 from zygote_py.compiler.prepare import lowered_helper
 from zygote_py.compiler.request import Request
 from zygote_py.frontend import LoweredFunction
@@ -154,8 +154,7 @@ def _pushed(lowered: LoweredFunction, wrt: Sequence[int]) -> Pushed:
 def _pushed_in_lanes(request: Request, lowered: LoweredFunction, wrt: Sequence[int]) -> Pushed | None:
     """Return the same with the tangents in all directions as one value; None if there is one, or it is not possible."""
     function, numbers, known = _copied(lowered, wrt)
-    is_parallel = any(each.options.get("parallel") for each in functions_of(function))
-    if len(numbers) < 2 or is_parallel:  # see `zygote_py.compiler.jvp`
+    if len(numbers) < 2 or has_threads_in_text(function, request.options):
         return None
     try:
         return push_in_lanes(lowered.routines, function, numbers, len(numbers), known)

@@ -17,7 +17,7 @@ numbers. `zygote_py.adjoints.forward.dependence` explains the numbers of sets.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numba import types
@@ -70,6 +70,7 @@ from zygote_py.ir import (
     make_canonical,
     ops,
     replace_uses,
+    routines_of,
     zero,
 )
 from zygote_py.numba_adapter import DerivedCall
@@ -94,9 +95,7 @@ def typed_pushforward(form: PushForm, call: DerivedCall) -> TypedFunction:
         return take_together(pushed.function, given, directions, wrt, pushed.tangents, result, form.with_value)
 
     functions = functions_of(lowered.function)
-    # Numba's passes do not compile lanes in a text that is saved
-    is_parallel = any(each.options.get("parallel") for each in functions)
-    if several and not is_parallel and not _has_linear_algebra(functions):
+    if several and not has_threads_in_text(lowered.function, call.options) and not _has_linear_algebra(functions):
         in_lanes = _in_lanes(lowered, wrt, tangents)
         if in_lanes is not None:
             kind = together(in_lanes)
@@ -116,6 +115,12 @@ def typed_pushforward(form: PushForm, call: DerivedCall) -> TypedFunction:
         return _one_by_one(form, call, name)
     pushed = _in_numbers(lowered, wrt, tangents)
     return typed_as_called(call, pushed.function, name, lowered, together(pushed))
+
+
+def has_threads_in_text(function: Function, options: Mapping[str, object]) -> bool:
+    """Return whether the text of a function asks Numba for threads, whose passes do not compile lanes."""
+    every = (options, *(routine.function.options for routine in routines_of(function)))
+    return any(each.get("parallel") for each in every)
 
 
 def _of_type(b: Builder, value: Operand, kind: Type) -> Operand:
