@@ -55,7 +55,6 @@ _CONVERSIONS = {
     "__iter__": "`np.array(list({x}))`",
 }
 _OF_BUILTINS: dict[type, str] = {
-    numba.typed.List: "`np.array(list({x}))`, or make a tuple, a NamedTuple or a dataclass of its items",
     list: "`np.array({x})`, or make a tuple, a NamedTuple or a dataclass of its items",
     set: "`np.array(sorted({x}))`",
     frozenset: "`np.array(sorted({x}))`",
@@ -178,6 +177,8 @@ def _instead(value: Any) -> str:
         return HINT
     if isinstance(value, enum.Enum):
         return f"give all members of `{cls.__name__}` values of one type, numbers or strings"
+    if isinstance(value, numba.typed.List):  # which is imported when it is needed first
+        return "convert it: `np.array(list({x}))`, or make a tuple, a NamedTuple or a dataclass of its items"
     if isinstance(value, numba.typed.Dict):
         return "pass a tuple, a NamedTuple or a dataclass of what it holds, or arrays"
     if isinstance(value, dict):
