@@ -20,7 +20,8 @@ def test_the_compiler_is_imported_when_it_is_needed():
         import sys
         from zygote_py import gradient
         df = gradient(lambda x: x * x)
-        late = "zygote_py.compiler.pipeline zygote_py.emit zygote_py.frontend scipy.linalg astor numba.typed.typedlist".split()
+        late = ["zygote_py.compiler.pipeline", "zygote_py.emit", "zygote_py.frontend"]
+        late += ["scipy.linalg", "astor", "numba.typed.typedlist"]
         print([name for name in late if name in sys.modules])
         print(df(3.0), "zygote_py.compiler.pipeline" in sys.modules)
     """)
