@@ -69,6 +69,14 @@ def nbody(fastmath: bool) -> Case:
     return array_case("nbody", function, by_hand, arguments, 3)
 
 
+def pairs(fastmath: bool) -> Case:
+    """100 steps of 8 bodies attracting each other, pair by pair, with respect to their positions."""
+    jit = numba.njit(fastmath=fastmath)
+    rng = np.random.default_rng(3)
+    arguments = (rng.normal(size=(8, 3)), rng.normal(size=(8, 3)), rng.uniform(0.5, 1.5, 8), 100)
+    return array_case("pairs", jit(array_programs.pairs), jit(array_programs.pairs_by_hand), arguments, 1)
+
+
 def mixture(fastmath: bool) -> Case:
     """ADBench's mixture of 25 Gaussians over 1000 points in 10 dimensions, with respect to all its parameters."""
     jit = numba.njit(fastmath=fastmath)
@@ -85,5 +93,6 @@ ARRAY_CASES: Mapping[str, Callable[[bool], Case]] = {
     "logistic": logistic,
     "perceptron": perceptron,
     "nbody": nbody,
+    "pairs": pairs,
     "mixture": mixture,
 }

@@ -185,6 +185,91 @@ def nbody_by_hand_with(accelerate, accelerate_back):
     return nbody_by_hand
 
 
+def pairs(q, v, mass, steps):
+    """Return the squares of positions after steps of bodies that attract each other, pair by pair."""
+    q, v = q.copy(), v.copy()
+    n = len(q)
+    for _ in range(steps):
+        for i in range(n):
+            for k in range(3):
+                q[i, k] += 0.5 * DT * v[i, k]
+        for i in range(n):
+            for j in range(i + 1, n):
+                x, y, z = q[j, 0] - q[i, 0], q[j, 1] - q[i, 1], q[j, 2] - q[i, 2]
+                square = x * x + y * y + z * z + SOFTENING
+                pull = DT / (square * math.sqrt(square))
+                of_i, of_j = mass[i] * pull, mass[j] * pull
+                v[i, 0] += of_j * x
+                v[i, 1] += of_j * y
+                v[i, 2] += of_j * z
+                v[j, 0] -= of_i * x
+                v[j, 1] -= of_i * y
+                v[j, 2] -= of_i * z
+        for i in range(n):
+            for k in range(3):
+                q[i, k] += 0.5 * DT * v[i, k]
+    total = 0.0
+    for i in range(n):
+        for k in range(3):
+            total += q[i, k] * q[i, k]
+    return total
+
+
+def pairs_by_hand(q, v, mass, steps):
+    """Differentiate `pairs` by the positions: of each pair its distances are saved, and the inverse of their square."""
+    q, v = q.copy(), v.copy()
+    n = len(q)
+    saved = np.empty((steps, n * (n - 1) // 2, 4))
+    for t in range(steps):
+        for i in range(n):
+            for k in range(3):
+                q[i, k] += 0.5 * DT * v[i, k]
+        pair = 0
+        for i in range(n):
+            for j in range(i + 1, n):
+                x, y, z = q[j, 0] - q[i, 0], q[j, 1] - q[i, 1], q[j, 2] - q[i, 2]
+                inverse = 1.0 / (x * x + y * y + z * z + SOFTENING)
+                saved[t, pair, 0], saved[t, pair, 1], saved[t, pair, 2], saved[t, pair, 3] = x, y, z, inverse
+                pair += 1
+                pull = DT * inverse * math.sqrt(inverse)
+                of_i, of_j = mass[i] * pull, mass[j] * pull
+                v[i, 0] += of_j * x
+                v[i, 1] += of_j * y
+                v[i, 2] += of_j * z
+                v[j, 0] -= of_i * x
+                v[j, 1] -= of_i * y
+                v[j, 2] -= of_i * z
+        for i in range(n):
+            for k in range(3):
+                q[i, k] += 0.5 * DT * v[i, k]
+    dq, dv = 2.0 * q, np.zeros_like(v)
+    for t in range(steps - 1, -1, -1):
+        for i in range(n):
+            for k in range(3):
+                dv[i, k] += 0.5 * DT * dq[i, k]
+        pair = 0
+        for i in range(n):
+            for j in range(i + 1, n):
+                x, y, z, inverse = saved[t, pair, 0], saved[t, pair, 1], saved[t, pair, 2], saved[t, pair, 3]
+                pair += 1
+                pull = DT * inverse * math.sqrt(inverse)
+                dx = mass[j] * dv[i, 0] - mass[i] * dv[j, 0]
+                dy = mass[j] * dv[i, 1] - mass[i] * dv[j, 1]
+                dz = mass[j] * dv[i, 2] - mass[i] * dv[j, 2]
+                along = -3.0 * pull * inverse * (dx * x + dy * y + dz * z)
+                dx, dy, dz = pull * dx + along * x, pull * dy + along * y, pull * dz + along * z
+                dq[j, 0] += dx
+                dq[j, 1] += dy
+                dq[j, 2] += dz
+                dq[i, 0] -= dx
+                dq[i, 1] -= dy
+                dq[i, 2] -= dz
+        for i in range(n):
+            for k in range(3):
+                dv[i, k] += 0.5 * DT * dq[i, k]
+    return dq
+
+
 def mixture(alphas, means, factors, x, gamma, m):
     n, d = x.shape
     components = len(alphas)

@@ -18,7 +18,7 @@ from benchmarks.threads import thread_times
 from tests.modes import one_in
 
 ROOT = Path(__file__).parents[2]
-SLOW = ("nbody", "mixture", "mixture_hessian")  # to compile
+SLOW = ("nbody", "pairs", "mixture", "mixture_hessian")  # to compile
 
 
 def quick_ones(names, n=1):
