@@ -239,3 +239,37 @@ def test_it_can_be_left_out(monkeypatch):
     assert "!alias.scope" in text()
     monkeypatch.setenv("ZYGOTE_PY_WITHOUT", "memory-apart")
     assert "!alias.scope" not in text()
+
+
+def through_a_tuple(x):
+    a = x.copy()
+    kept = (a, 1.0)
+    b = kept[0]
+    for i in range(1, len(a)):
+        a[i] += b[i - 1]
+    return b
+
+
+def made_contiguous(x):
+    """An array that is contiguous is returned itself."""
+    a = x.copy()
+    b = np.ascontiguousarray(a)
+    for i in range(1, len(a)):
+        a[i] += b[i - 1]
+    return b
+
+
+def of_real_parts(x):
+    a = x.copy()
+    b = a.real
+    for i in range(1, len(a)):
+        a[i] += b[i - 1]
+    return b
+
+
+@pytest.mark.parametrize("function", [views_of_all_kinds, through_a_tuple, made_contiguous, of_real_parts])
+def test_arrays_that_are_not_told_apart(function, memory):
+    x = np.linspace(0.5, 2.0, 7)
+    found = memory(function, x)
+    assert any(a & b for a in found["a"] for b in found["b"])
+    np.testing.assert_allclose(emitted(function)(x), function(x), rtol=1e-14)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import zygote_py as zg
+from tests.checking.slopes import differences
 from zygote_py.numba_adapter.linking import vector_functions
 
 pytestmark = [
@@ -195,3 +196,71 @@ def test_left_out(monkeypatch):
     compiled(x, out)
     assert vectors(compiled) == set()
     np.testing.assert_allclose(out, np.exp(x), rtol=1e-15)
+
+
+# ----------------------------------------------------------------------------- loops without functions of vectors
+
+
+def of_gamma_functions(x):
+    """The library has none."""
+    s = 0.0
+    for i in range(len(x)):
+        s += math.gamma(x[i] + 1.0) + math.lgamma(x[i] + 0.5)
+    return s
+
+
+def in_no_loop(x):
+    return math.exp(x[0]) * math.cos(x[1])
+
+
+def of_what_is_handed_on(x):
+    y = 0.3
+    for i in range(len(x)):
+        y = math.exp(-y * x[i])
+    return y
+
+
+def left_early(x):
+    s = 0.0
+    for i in range(len(x)):
+        s += math.exp(x[i])
+        if s > 1e6:
+            break
+    return s
+
+
+def at_places(x):
+    """Each round reads what one of the three before it has stored."""
+    y = np.full(3, 0.5)
+    for i in range(len(x)):
+        y[i % 3] = y[i % 3] * math.exp(0.01 * x[i]) + 0.1
+    return y[0] * y[1]
+
+
+def without_a_count(x):
+    s, i = 0.0, 0
+    while s < 12.5:
+        s += math.exp(x[i])
+        i += 1
+    return s
+
+
+def of_the_element_before(x):
+    y = x.copy()
+    for i in range(1, len(y)):
+        y[i] = math.sin(y[i - 1]) + x[i]
+    return y[-1]
+
+
+ONE_BY_ONE = [of_gamma_functions, in_no_loop, of_what_is_handed_on, left_early, at_places, without_a_count]
+ONE_BY_ONE += [of_the_element_before]
+
+
+@pytest.mark.parametrize("f", ONE_BY_ONE, ids=lambda f: f.__name__)
+def test_gradients_without_them(f):
+    x = np.linspace(0.1, 0.9, 24)
+    df = zg.value_and_gradient(numba.njit(fastmath=True)(f), mode="reverse")
+    value, found = df(x)
+    assert value == pytest.approx(f(x), rel=1e-12)
+    np.testing.assert_allclose(found, *differences(f, x), rtol=1e-7, atol=1e-9)
+    assert not [line for line in df.inspect_llvm(x).splitlines() if "call " in line and "@_ZGV" in line]

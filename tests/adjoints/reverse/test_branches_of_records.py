@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from tests.checking.derivatives import check_derivatives
+from tests.checking.left_out import check_not_made, is_made
 from zygote_py import gradient, hessian
+from zygote_py.frontend import program
 
 # ----------------------------------------------------------------------------------------------- computed anew
 
@@ -144,3 +146,111 @@ def test_a_number_has_one_placeholder():
 @pytest.mark.parametrize("n", [0, 1, 7])
 def test_of_a_loop(x, n):
     check_derivatives(stepped, x, n)
+
+
+# ---------------------------------------------------------------------------------------- recorded, all the same
+
+
+def cheap(x, y):
+    s = x
+    if x < 0.8:
+        t = x * y
+        s = t * t * t
+    return s * s
+
+
+def of_a_loop(x, y):
+    s = x
+    if x < 0.8:
+        for _ in range(3):
+            s = s * y + 0.1 * s * s
+    return s * y
+
+
+def of_a_loop_without_a_count(x, y):
+    s = x
+    if x < 0.8:
+        while s < 2.0:
+            s = s * s + 1.0 + y * y
+    return s * s
+
+
+def of_both_ways(x, y):
+    t = x * y if x < 0.8 else x + y * y
+    return t * t * t
+
+
+def of_one_way_and_before(x, y):
+    t = 0.3
+    if x < 0.8:
+        t = x * y
+    return t * t * y
+
+
+def that_no_adjoint_needs(x, y):
+    s = y
+    if x < 0.8:
+        s = 2.0 * x - y
+    return s + x
+
+
+def constants(x, y):
+    t = 2.0
+    if x < 0.8:
+        t = 0.5
+    return t * x * y * x
+
+
+def of_a_function_that_is_not_cheap(x, y):
+    s = x
+    if x < 0.8:
+        s = math.sqrt(x * x + 1.0) * y
+    return s
+
+
+def of_a_function_of_two(x, y):
+    s = y
+    if x < 0.8:
+        s = math.atan2(x, y)
+    return s * x
+
+
+def behind_an_exception(x, y):
+    s = x
+    if x < 0.8:
+        if y > 100.0:
+            raise ValueError("too large")
+        s = math.exp(y)
+    return s * s
+
+
+def in_rounds(x, y):
+    """A record of its own holds what the rounds compute."""
+    s = x
+    for _ in range(3):
+        if s < 0.8:
+            t = s * y
+            s = t * t * t + 0.5
+    return s
+
+
+RECORDED = [of_a_loop, of_a_loop_without_a_count, of_both_ways, of_one_way_and_before, that_no_adjoint_needs, constants]
+RECORDED += [of_a_function_that_is_not_cheap, of_a_function_of_two, behind_an_exception, in_rounds]
+
+
+@pytest.fixture
+def called(monkeypatch):
+    """Call a function in several places, without its being inlined."""
+    monkeypatch.setattr(program, "_MOST_STATEMENTS", -1)
+    return lambda g: lambda x, y: 1.5 * g(x, y) + g(y, x) * g(x + y, y)
+
+
+@pytest.mark.interpreted
+def test_cheap_values(called):
+    assert is_made("recomputed-branches", called(cheap), 0.7, 0.9)
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("g", RECORDED, ids=lambda g: g.__name__)
+def test_others_are_recorded(g, called):
+    check_not_made("recomputed-branches", called(g), 0.7, 0.9)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.checking.left_out import check_not_made
 from tests.checking.slopes import differences
 from zygote_py import gradient, hessian, jvp
 
@@ -231,3 +232,48 @@ def test_lengths_that_are_equal_are_not_compared():
         return np.sum((b @ b) ** 2) + np.dot(a[0], np.sin(a[0]))
 
     assert "check_lengths" not in gradient(f).source(A)
+
+
+def of_elements_first(a):
+    """A sum over elements adds to the shadow before the product."""
+    b = a @ W
+    return np.sum(b @ a) + np.sum(np.sin(b))
+
+
+def of_a_parameter(a, b):
+    """The shadows are results, which stay zeros if there is no product."""
+    return np.sum(np.sin(a @ b)) if a[0, 0] < 9.0 else 0.0
+
+
+def of_a_part(a):
+    """The product is added to a part of the shadow."""
+    b = np.sin(a)
+    return np.sum(np.sin(b[:2] @ W))
+
+
+def in_each_round_of_a_loop(a):
+    """The array is made before the loop that contributes."""
+    b = np.sin(a)
+    s = 0.0
+    for k in range(2):
+        s += np.sum(np.sin(b @ W * k))
+    return s
+
+
+def in_one_of_two_ways(a):
+    b = np.sin(a)
+    return np.sum(np.sin(b @ W)) if a[0, 0] > 0.0 else np.sum(b[0])
+
+
+ZEROS = [element_first, kept_in_a_list, from_recursion]
+ZEROS += [of_elements_first, of_a_part, in_each_round_of_a_loop]
+ZEROS += [in_one_of_two_ways]
+
+
+@pytest.mark.parametrize("program", ZEROS, ids=lambda each: each.__name__)
+def test_shadows_that_begin_as_zeros(program):
+    check_not_made("first-contributions", program, A)
+
+
+def test_shadows_that_are_results():
+    check_not_made("first-contributions", of_a_parameter, A, W)

@@ -7,6 +7,7 @@ import pytest
 
 from tests.adjoints.stages import stages
 from tests.checking.derivatives import PRECISELY, check_derivatives
+from tests.checking.left_out import is_made
 from zygote_py import gradient
 
 pytestmark = pytest.mark.interpreted
@@ -218,27 +219,17 @@ def written_in_the_next_round(x):
     return s
 
 
-@pytest.mark.parametrize(
-    "func",
-    [
-        a_factor_known_later,
-        partial_sums,
-        the_last_value,
-        a_product,
-        scratch_with_a_memory,
-        scratch_not_filled,
-        scratch_filled_under_a_condition,
-        scratch_read_after,
-        scratch_read_before_it_is_filled,
-        scratch_read_while_it_is_filled,
-        scratch_read_before_its_element_is_written,
-        written_later,
-        written_in_the_next_round,
-        sums_within_sums,
-    ],
-)
+WAITING = [
+    *(a_factor_known_later, partial_sums, the_last_value, a_product, scratch_with_a_memory, scratch_not_filled),
+    *(scratch_filled_under_a_condition, scratch_read_after, scratch_read_before_it_is_filled),
+    *(scratch_read_while_it_is_filled, scratch_read_before_its_element_is_written, written_in_the_next_round),
+]
+
+
+@pytest.mark.parametrize("func", [*WAITING, written_later, sums_within_sums])
 def test_what_must_wait(func):
     check_derivatives(func, X, **PRECISELY)
+    assert is_made("immediate-reversal", func, X) == (func not in WAITING)
 
 
 @pytest.mark.compiled

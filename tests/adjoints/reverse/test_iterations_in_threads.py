@@ -311,7 +311,7 @@ def spread(x, w, s):
 def ended(x, w, s):
     total = 0.0
     for i in range(x.shape[0]):
-        if x[i, 0] > 1.2:
+        if x[i, 0] < -2.0:
             break
         total += x[i, 0] * w[0] * s
     return total

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.adjoints.stages import stages
+from tests.checking.left_out import check_not_made
 from tests.checking.slopes import differences
 from tests.modes import one_in
 from zygote_py import gradient, value_and_gradient
@@ -172,3 +173,118 @@ def test_what_is_not_needed_is_not_kept():
     found = stages(linear, Q)
     assert found.records == 0
     assert found.stacks == 0
+
+
+def read_once(q):
+    """As much would be kept of what is overwritten as of what is read."""
+    n = len(q)
+    q = q.copy()
+    for _ in range(3):
+        t = 0.0
+        for i in range(n):
+            t += q[i] * q[i]
+        for i in range(n):
+            q[i] = q[i] * q[i] + 0.1 * t
+    return np.sum(q)
+
+
+def not_needed(q):
+    """The pairs are added up, which needs no values."""
+    n = len(q)
+    q = q.copy()
+    for _ in range(3):
+        t = 0.0
+        for i in range(n):
+            for j in range(n):
+                t += q[i] - 0.5 * q[j] * j
+        for i in range(n):
+            q[i] += 0.1 * t
+    return np.sum(q * q)
+
+
+def never_overwritten(q):
+    t = 0.5
+    for _ in range(3):
+        for i in range(len(q)):
+            for j in range(len(q)):
+                t += 0.01 * math.sin(q[i] * q[j] * t)
+    return t
+
+
+def of_integers(q):
+    """Which have no shadow."""
+    n, s = len(q), 1.0
+    k = np.arange(n)
+    for _ in range(3):
+        t = 0.0
+        for i in range(n):
+            for j in range(n):
+                t += 0.01 * q[i] * q[j] * k[i] * k[j] * s
+        s = math.sin(t) + 1.0
+        for i in range(n):
+            k[i] = (k[i] + 1) % n
+    return s
+
+
+def made_anew(q):
+    n = len(q)
+    for _ in range(3):
+        t = 0.0
+        for i in range(n):
+            for j in range(n):
+                t += math.sin(q[i] * q[j])
+        new = np.empty(n)
+        for i in range(n):
+            new[i] = q[i] + 0.1 * t
+        q = new
+    return np.sum(q * q)
+
+
+def overwrite(q, k, t):
+    if k > 0:
+        q[k - 1] = q[k - 1] * q[k - 1] + 0.1 * t
+        overwrite(q, k - 1, t)
+
+
+def by_a_call(q):
+    """A called function overwrites the elements."""
+    n = len(q)
+    q = q.copy()
+    for _ in range(2):
+        t = 0.0
+        for i in range(n):
+            for j in range(n):
+                t += math.sin(q[i] * q[j])
+        overwrite(q, n, 0.1 * t)
+    return np.sum(q * q)
+
+
+def in_no_loop(q):
+    q = q.copy()
+    s = math.sin(q[0] * q[1]) * q[2]
+    q[0] = s * q[1]
+    q[1] = q[0] * q[2]
+    s += math.sin(q[0] * q[1])
+    q[0] = s
+    return s * q[0] * q[1]
+
+
+def reversed_at_once(q):
+    """Each round fills the array anew."""
+    s, w = 0.0, np.zeros(3)
+    for i in range(len(q)):
+        for j in range(3):
+            w[j] = q[i] * q[j]
+        for j in range(3):
+            for k in range(3):
+                s += math.sin(w[j] * w[k])
+    return s
+
+
+RECORDED = [read_in_the_loop_that_writes, read_once, not_needed, never_overwritten, of_integers, made_anew]
+RECORDED += [by_a_call, in_no_loop, reversed_at_once]
+
+
+@pytest.mark.parametrize("func", RECORDED, ids=lambda func: func.__name__)
+def test_memory_that_is_not_rewound(func):
+    check_not_made("rewinding", func, Q)

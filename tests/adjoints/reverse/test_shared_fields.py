@@ -10,6 +10,7 @@ import pytest
 from numba import types
 
 from tests.checking.derivatives import check_derivatives
+from tests.checking.left_out import check_not_made
 from tests.modes import one_in
 from zygote_py import gradient, value_and_gradient
 from zygote_py.adjoints.reverse.stored.shared_fields import share_fields
@@ -196,3 +197,79 @@ def test_how_many_values_are_kept():
 
     one, two = of_steps("math.cos(y) * x"), of_steps("math.cos(y) * x", "math.sin(y) * x")
     assert 60 < kept(one) <= kept(two) <= kept(one) + 3
+
+
+# ------------------------------------------------------------------------------------- fields of their own
+
+
+def of_one_way(x, y):
+    s = x
+    if x < 0.8:
+        s = math.sin(x)
+        s = s * math.cos(s * y)
+    return s * s
+
+
+def of_each_run(x, y):
+    s, t = math.sin(x), math.exp(y)
+    return s * t * t if x < 0.8 else t * s * s
+
+
+def of_two_branches(x, y):
+    """A run may go through both."""
+    s, t = x, y
+    if x < 0.8:
+        s = math.sin(x)
+        s = s * s
+    if y < 0.95:
+        t = math.exp(y)
+        t = t * t
+    return s * t
+
+
+def of_two_types(x, y):
+    """A number, and an integer that multiplies."""
+    if x < 0.8:
+        s = math.sin(x)
+        return s * s * y
+    k = int(7.0 * y + 0.4)
+    return k * x * k * y
+
+
+def one_after_the_other(x, y):
+    s = x
+    if x < 0.8:
+        s = math.sin(x)
+        s = s * s
+    t = math.cos(s)
+    return t * t * s
+
+
+def of_rounds(x, y):
+    """A record of its own holds what the rounds compute, in either way."""
+    s = y
+    for _ in range(3):
+        s = math.sin(x * s) if s < 0.8 else math.exp(-s * x)
+    return s
+
+
+def until(x, y):
+    s = x
+    while s < 2.0:
+        s = s * s + 1.0 + math.sin(y)
+    return s * s
+
+
+OF_THEIR_OWN = [of_one_way, of_each_run, of_two_branches, of_two_types, one_after_the_other]
+OF_THEIR_OWN += [of_rounds, until]
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("g", OF_THEIR_OWN, ids=lambda g: g.__name__)
+def test_fields_that_are_not_shared(g, monkeypatch):
+    monkeypatch.setattr(program, "_MOST_STATEMENTS", -1)
+
+    def f(x, y):
+        return 1.5 * g(x, y) + g(y, x) * g(x + y, y)
+
+    check_not_made("shared-fields", f, 0.7, 0.9)

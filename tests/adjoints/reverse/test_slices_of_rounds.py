@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.checking.derivatives import check_derivatives
+from tests.checking.left_out import check_not_made
 from zygote_py.adjoints.reverse.finished import slices_of_rounds
 
 pytestmark = pytest.mark.interpreted
@@ -240,3 +241,34 @@ def test_rounds_make_their_slices(f, made):
 def test_slices_that_others_use_stay(f, made):
     check_derivatives(f, X, W, routes=("call", "pullback"))
     assert "dg" not in made
+
+
+def of_the_round_before(x, w):
+    """The first index is less than the number of the round."""
+    n, m = x.shape
+    g = np.zeros((n, m))
+    h = 0.3
+    for t in range(1, n):
+        for j in range(m):
+            g[t - 1, j] = x[t, j] * w[j] * h
+        for j in range(m):
+            h += math.sin(g[t - 1, j]) * g[t - 1, m - 1 - j]
+    return h
+
+
+def through_a_view(x, w):
+    n, m = x.shape
+    g = np.zeros((n, m))
+    turned = g[:, ::-1]
+    h = 0.3
+    for t in range(n):
+        for j in range(m):
+            g[t, j] = x[t, j] * w[j] * h
+        for j in range(m):
+            h += math.sin(g[t, j]) * turned[t, j]
+    return h
+
+
+@pytest.mark.parametrize("f", [of_the_round_before, through_a_view], ids=lambda f: f.__name__)
+def test_slices_of_other_indices_stay(f):
+    check_not_made("slices-of-rounds", f, X, W)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import zygote_py as zg
+from tests.checking.left_out import check_not_made
 from tests.checking.slopes import slopes
 from tests.checking.trees import real_parts
 from tests.plain import plain
@@ -105,3 +106,123 @@ def test_sums_of_the_function_keep_their_order():
 
     value, _ = zg.value_and_gradient(f, mode="reverse")(x, 0.7)
     assert value == numba.njit(f)(x, 0.7)
+
+
+def in_two_ways(x, a):
+    t = 0.0
+    for i in range(len(x)):
+        if x[i] > 0.0:
+            t += math.exp(x[i]) * a * a
+        else:
+            t += x[i] * a
+    return t * t
+
+
+def around_another_loop(x, a):
+    """The adjoint of `a` is a sum of the outer loop, which is reversed as it runs."""
+    t = 0.0
+    for i in range(len(x)):
+        k = 1
+        for j in range(i):
+            k = (3 * k + j) % 7
+        t += x[i] * a * k
+    return t
+
+
+def with_a_function_beside(x, a):
+    """The sum itself could become a vector."""
+    t, u = 0.0, 0.0
+    for i in range(len(x)):
+        t += x[i] * a
+        u += math.cos(x[i])
+    return t * t + u
+
+
+def of_recurrences(x, a):
+    """An inner loop hands on its adjoint."""
+    t = 0.0
+    for i in range(len(x)):
+        y = a
+        for _ in range(3):
+            y = math.sin(y * x[i])
+        t += y
+    return t
+
+
+def without_a_count(x, a):
+    t, i = 0.0, 0
+    while t < 3.0 and i < len(x):
+        t += math.exp(x[i]) * a
+        i += 1
+    return t * t
+
+
+def only_of_the_function(x, a):
+    """The adjoint of the sum is the same for all elements."""
+    t = 0.0
+    for i in range(len(x)):
+        t += x[i]
+    return t * t * a
+
+
+def at_places(x, a):
+    y = np.zeros(2)
+    for i in range(len(x)):
+        y[i % 2] += x[i]
+    return y[0] * y[1] * a
+
+
+@numba.njit
+def powers(x, n):
+    return x if n == 0 else x * powers(0.5 * x, n - 1)
+
+
+def of_calls(x, a):
+    t = 0.0
+    for i in range(len(x)):
+        t += powers(x[i], 2) * a
+    return t * t
+
+
+def of_changing_sign(x, a):
+    """The adjoint is subtracted, and not from a sum."""
+    for _ in range(4):
+        a = 1.5 - a * 0.7
+    return a * a * np.sum(x)
+
+
+def used_in_each_round(x, a):
+    """The adjoint of `a` is multiplied between the additions."""
+    s = 0.0
+    for _ in range(4):
+        s += a
+        a = 0.5 * a
+    return s * s * np.sum(x)
+
+
+@numba.njit(fastmath={"reassoc"})
+def of_the_user(x, a):
+    """All sums have any order."""
+    t = 0.0
+    for i in range(len(x)):
+        t += x[i] * a
+    return t * t
+
+
+IN_ORDER = [
+    in_two_ways,
+    around_another_loop,
+    with_a_function_beside,
+    of_recurrences,
+    without_a_count,
+    only_of_the_function,
+    at_places,
+    of_calls,
+]
+IN_ORDER += [of_changing_sign, used_in_each_round, of_the_user]
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("f", IN_ORDER, ids=lambda f: f.__name__)
+def test_sums_that_keep_their_order(f):
+    check_not_made("sums-in-any-order", f, np.linspace(-0.7, 0.9, 5), 0.7)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import zygote_py as zg
+from tests.checking.left_out import is_made
 from tests.checking.slopes import slopes
 from tests.checking.trees import real_parts
 from tests.plain import plain
@@ -181,7 +182,6 @@ CHANGED = [
 ]
 
 
-@pytest.mark.interpreted
 def used_before_it_is_stored(x, w):
     x, w = x.copy(), w.copy()
     for i in range(9):
@@ -206,8 +206,13 @@ def used_before_and_by_what_uses_it(x, w):
 BEFORE = [used_before_it_is_stored, used_before_and_by_what_uses_it]
 
 
+IN_PART = [beside_others_that_are_rewound, in_rows_of_what_is_rewound, used_before_it_is_stored]  # of the arrays
+
+
+@pytest.mark.interpreted
 @pytest.mark.parametrize("f", [kept, *CHANGED, *BEFORE])
 def test_gradients(f):
+    assert is_made("values-from-arrays", f, X, W) == (f in (kept, *IN_PART))
     found = plain(zg.gradient(f, mode="reverse").source(X, W))(X.copy(), W.copy())
     by_difference = slopes(f, (X, W), (0, 1), np.random.default_rng(1))
     assert by_difference.off(np.ones(1), real_parts(found)) < 1e-7

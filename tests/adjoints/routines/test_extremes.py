@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import zygote_py as zg
+from tests.checking.left_out import check_not_made
 from tests.checking.slopes import slopes
 from tests.checking.trees import real_parts
 from tests.plain import plain
@@ -196,3 +197,69 @@ def test_elements_of_other_types_and_starts_that_are_left_out():
     dx, dw = zg.gradient(from_a_root, mode="reverse")(np.array([0.0, 1.0]), np.array([1.0, 3.0]))
     np.testing.assert_array_equal(dx, [0, 0])
     np.testing.assert_array_equal(dw, [0, 2])
+
+
+def downwards(x):
+    m = x[0]
+    for i in range(len(x) - 1, 0, -1):
+        m = max(m, x[i])
+    return m * m * x[1]
+
+
+def from_the_end_on(x):
+    """The index that is kept could be negative."""
+    m = x[0]
+    for i in range(-3, 3):
+        m = max(m, x[i])
+    return m * m * x[1]
+
+
+def of_three(x):
+    m = x[0]
+    for i in range(1, len(x)):
+        m = max(m, x[i], 0.25)
+    return m * m * x[1]
+
+
+def of_multiples(x):
+    """Numbers are compared that are not elements."""
+    m = x[0]
+    for i in range(1, len(x)):
+        m = max(m, 2.0 * x[i])
+    return m * m * x[1]
+
+
+def of_some_rounds(x):
+    m = x[0]
+    for i in range(1, len(x)):
+        if i % 2 == 0:
+            m = max(m, x[i])
+    return m * m * x[1]
+
+
+def added_up(x):
+    """The largest so far is used in each round."""
+    m, s = x[0], 0.0
+    for i in range(1, len(x)):
+        m = max(m, x[i])
+        s += m
+    return s * x[1]
+
+
+def overwritten_through_a_view(x):
+    y = x.copy()
+    z, m = y[1:], y[0]
+    for i in range(1, len(x)):
+        m = max(m, y[i])
+        z[i - 1] *= 0.5
+    return m * m * np.sum(y)
+
+
+OTHERS = [downwards, from_the_end_on, of_three, of_multiples, of_some_rounds, added_up]
+OTHERS += [overwritten_through_a_view]
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("f", OTHERS, ids=lambda f: f.__name__)
+def test_others_keep_no_index(f):
+    check_not_made("extremes", f, X[0])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.checking.derivatives import check_derivatives
+from tests.checking.left_out import check_not_made
 from zygote_py import gradient, hessian, pullback
 from zygote_py.frontend import program
 
@@ -252,3 +253,114 @@ def test_what_is_not_made_is_not_made_again_in_pullbacks():
     da, _, dx = back(1.0)
     np.testing.assert_array_equal(da, np.zeros(5))
     np.testing.assert_allclose(dx, math.cos(math.sin(0.7)) * math.cos(0.7), rtol=1e-14)
+
+
+# ------------------------------------------------------------------------------- records of their own
+
+
+def of_one_record(a, n, x):
+    s = x
+    for i in range(n):
+        s = s * s * a[i]
+    return s
+
+
+def of_two_lengths(a, n, x):
+    s = x
+    for i in range(n):
+        s = s * s + a[i]
+    for i in range(n + 1):
+        s = s * s * a[i]
+    return s
+
+
+def of_a_number_and_an_array(a, n, x):
+    """The lengths are known in two ways, and may be equal."""
+    s = x
+    for i in range(len(a)):
+        s = s * s + a[i]
+    for i in range(n):
+        s = s * s * a[i]
+    return s
+
+
+def of_two_types(a, n, x):
+    """Numbers, and positions."""
+    s, k = x, 0
+    for _ in range(n):
+        s = s * s * a[k] + 0.5
+        k = (3 * k + 1) % 5 if a[k] > 0.2 else k + 1
+    return s
+
+
+def of_numbers_and_complex_ones(a, n, x):
+    s, z = x, complex(x, 1.0)
+    for i in range(n):
+        s = s * s + a[i]
+        z = z * z * 0.5 + a[i]
+    return s * abs(z)
+
+
+def of_two_ways(a, n, x):
+    """Neither is made before the other."""
+    s = x
+    if x > 0.3:
+        for i in range(n):
+            s = s * s + a[i]
+    else:
+        for i in range(n):
+            s = s * s * a[i] + 0.2
+    return s
+
+
+def of_a_way_and_afterwards(a, n, x):
+    """The first is not made in each run."""
+    s = x
+    if x > 0.3:
+        for i in range(n):
+            s = s * s + a[i]
+    for i in range(n):
+        s = s * s * a[i] + 0.2
+    return s
+
+
+def of_two_axes(a, n, x):
+    s = x
+    for i in range(n):
+        for j in range(n):
+            s = math.sin(s) + a[i]
+            s = s * s * 0.3 + a[j] * s
+    return s
+
+
+def without_a_count(a, n, x):
+    """Lists in the place of records."""
+    s = x
+    while s < 2.0 + a[0]:
+        s = s * s + 1.0
+    while s > 0.5 + a[n]:
+        s = 0.9 * math.sin(s)
+    return s
+
+
+def of_the_function_itself(a, n, x):
+    """Arrays of the function, not records."""
+    u, v, s = np.zeros(n), np.zeros(n), x
+    for i in range(n):
+        u[i] = a[i] * x
+        v[i] = u[i] + x
+    for i in range(n):
+        s += u[i] * v[n - 1 - i]
+    return s
+
+
+OF_THEIR_OWN = [of_one_record, of_two_lengths, of_a_number_and_an_array, of_two_types, of_numbers_and_complex_ones]
+OF_THEIR_OWN += [of_two_ways, of_a_way_and_afterwards, of_two_axes, without_a_count, of_the_function_itself]
+
+
+@pytest.mark.parametrize("g", OF_THEIR_OWN, ids=lambda g: g.__name__)
+def test_records_that_are_not_joined(g):
+    def f(a, x):
+        return g(a, 3, x) + g(a, 2, 0.5 * x) * x
+
+    check_not_made("joined-records", f, A + 0.2, 0.7)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import zygote_py as zg
+from tests.checking.left_out import check_not_made
 from tests.checking.slopes import slopes
 from tests.checking.trees import real_parts
 from tests.plain import plain
@@ -228,3 +229,72 @@ def test_matrices_that_are_not_finite(size):
     dw, dv = plain(source)(w, v, x, kept)
     np.testing.assert_allclose(dw, np.einsum("tki,tkj->ij", of_each, weights), rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(dv, np.einsum("tik,tjk->ij", weights, of_each), rtol=1e-10, atol=1e-12)
+
+
+# ------------------------------------------------------------------------------------- one by one
+
+_W, _V, _H = RNG.normal(size=(4, 3)), RNG.normal(size=(3, 4)), np.array([0.3, -0.5, 0.7])
+
+
+def once(w, v, h, n):
+    """Not in a loop."""
+    return np.sum(np.tanh(v @ np.tanh(w @ h))) * n
+
+
+def of_matrices(w, v, h, n):
+    total, x = 0.0, np.outer(h, h)
+    for _ in range(n):
+        total += np.sum(np.tanh(x @ (v @ w)))
+        x = x * 0.9
+    return total
+
+
+def of_a_matrix_of_each_round(w, v, h, n):
+    for t in range(n):
+        m, q = w * (t + 1.0), v * (t + 2.0)
+        h = np.tanh(q @ np.sin(m @ h))
+    return np.sum(h * h)
+
+
+def of_planes(w, v, h, n):
+    """Each round has a matrix of its own."""
+    p = np.zeros((n, 4, 3))
+    for t in range(n):
+        p[t] = w * (t + 1.0)
+    for t in range(n):
+        h = np.tanh(p[t, :3] @ h)
+    return np.sum(h * h) * v[0, 0]
+
+
+def in_some_rounds(w, v, h, n):
+    x = np.outer(np.sin(np.arange(1.0, n + 1.0)), h)
+    total = 0.0
+    for t in range(n):
+        if t != 1:
+            total += np.sum(np.sin(w @ x[t])) * v[0, 0]
+    return total
+
+
+def returned_early(w, v, h, n):
+    for _ in range(n):
+        h = np.tanh(v @ np.tanh(w @ h))
+        if h[0] > 2.0:
+            return h[0]
+    return np.sum(h * h)
+
+
+def of_complex_numbers(w, v, h, n):
+    total = 0.0
+    for k in range(1, n):
+        total += np.sum(np.abs((w + 1j * v.T) @ (h * (k + 0.5j))) ** 2)
+    return total
+
+
+ONE_BY_ONE = [once, of_matrices, of_a_matrix_of_each_round, of_planes]
+ONE_BY_ONE += [in_some_rounds, returned_early, of_complex_numbers]
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("f", ONE_BY_ONE, ids=lambda f: f.__name__)
+def test_products_that_are_not_gathered(f):
+    check_not_made("gathered-products", f, _W, _V, _H, 3)

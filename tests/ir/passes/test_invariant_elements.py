@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.checking.left_out import check_not_made
 from tests.ir.transform import read, shown
 from zygote_py.ir import interpret, verify
 from zygote_py.ir.passes import keep_invariant_elements
@@ -163,3 +164,68 @@ def test_accesses_that_some_rounds_make():
     before = shown(function)
     assert not keep_invariant_elements(function)
     assert shown(function) == before
+
+
+# ------------------------------------------------------------------------------------------------ gradients
+
+
+def in_a_column_that_is_given(a, x, steps):
+    """Which may be the one that is read."""
+    found = np.zeros((len(x), 4))
+    found[:, 0] = x
+    for i in range(len(x)):
+        for j in range(len(x)):
+            found[i, steps - 2] += a[i, j] * found[j, 0]
+    return np.sum(found * found)
+
+
+def in_two_columns_by_turns(a, x, steps):
+    found = np.zeros((len(x), 2))
+    found[:, 0] = x
+    for t in range(steps - 1):
+        for i in range(len(x)):
+            for j in range(len(x)):
+                found[i, (t + 1) % 2] += 0.1 * a[i, j] * found[j, t % 2]
+    return np.sum(found * found)
+
+
+def through_a_view(a, x, steps):
+    found = np.zeros((len(x), steps))
+    found[:, 0] = x
+    for t in range(steps - 1):
+        new = found[:, t + 1]
+        for i in range(len(x)):
+            for j in range(len(x)):
+                new[i] += a[i, j] * found[j, t]
+    return np.sum(found * found)
+
+
+def in_one_vector(a, x, steps):
+    """The element is also read by its round."""
+    found = x.copy()
+    for i in range(len(x)):
+        for j in range(len(x)):
+            found[i] += 0.1 * a[i, j] * found[j] * steps
+    return np.sum(found * found)
+
+
+def from_the_end(a, x, steps):
+    """A negative index, and one that is not: of the same column in one of the rounds."""
+    found = np.zeros((len(x), 3))
+    found[:, 0] = x
+    for t in range(-2, 1):
+        for i in range(len(x)):
+            for j in range(len(x)):
+                found[i, t] += 0.5 * a[i, j] * found[j, t + 2] * steps
+    return np.sum(found * found)
+
+
+IN_MEMORY = [in_a_column_that_is_given, in_two_columns_by_turns]
+IN_MEMORY += [through_a_view, in_one_vector, from_the_end]
+A, X = np.random.default_rng(3).normal(size=(3, 3)), np.array([0.4, -0.7, 1.1])
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("f", IN_MEMORY, ids=lambda f: f.__name__)
+def test_gradients_without_variables(f):
+    check_not_made("invariant-elements", f, A, X, 4)
