@@ -10,6 +10,7 @@ from numba.core import compiler, ir
 
 from tests.checking.slopes import slopes
 from tests.checking.trees import real_parts
+from tests.modes import one_in
 from tests.plain import plain
 from zygote_py import value_and_gradient
 from zygote_py.numba_adapter.emitted import recurrences
@@ -132,7 +133,7 @@ def test_branches(f):
     assert is_changed
 
 
-@pytest.mark.parametrize("f", SELECTED, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("f", one_in(3, SELECTED), ids=lambda f: f.__name__)
 def test_selections(f):
     derivative = value_and_gradient(f, mode="reverse")
     count, is_changed = guards(derivative)

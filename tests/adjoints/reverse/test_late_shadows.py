@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.checking.left_out import check_not_made, is_made
+from tests.modes import one_in
 
 pytestmark = pytest.mark.interpreted
 
@@ -146,7 +147,7 @@ def test_late():
     assert is_made("late-shadows", handed_on, U, 3)
 
 
-@pytest.mark.parametrize("f", BESIDE, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("f", one_in(3, BESIDE), ids=lambda f: f.__name__)
 def test_beside_their_arrays(f):
     check_not_made("late-shadows", f, *BESIDE[f], 3)
 

@@ -265,7 +265,7 @@ OF_THEIR_OWN += [of_rounds, until]
 
 
 @pytest.mark.interpreted
-@pytest.mark.parametrize("g", OF_THEIR_OWN, ids=lambda g: g.__name__)
+@pytest.mark.parametrize("g", one_in(3, OF_THEIR_OWN), ids=lambda g: g.__name__)
 def test_fields_that_are_not_shared(g, monkeypatch):
     monkeypatch.setattr(program, "_MOST_STATEMENTS", -1)
 

@@ -12,6 +12,7 @@ import zygote_py as zg
 from tests.checking.left_out import check_not_made
 from tests.checking.slopes import slopes
 from tests.checking.trees import real_parts
+from tests.modes import one_in
 from tests.plain import plain
 
 RNG = np.random.default_rng(5)
@@ -223,6 +224,6 @@ IN_ORDER += [of_changing_sign, used_in_each_round, of_the_user]
 
 
 @pytest.mark.interpreted
-@pytest.mark.parametrize("f", IN_ORDER, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("f", one_in(3, IN_ORDER), ids=lambda f: f.__name__)
 def test_sums_that_keep_their_order(f):
     check_not_made("sums-in-any-order", f, np.linspace(-0.7, 0.9, 5), 0.7)

@@ -12,6 +12,7 @@ import zygote_py as zg
 from tests.checking.left_out import check_not_made
 from tests.checking.slopes import slopes
 from tests.checking.trees import real_parts
+from tests.modes import one_in
 from tests.plain import plain
 
 X = np.random.default_rng(4).normal(size=(5, 7))
@@ -260,6 +261,6 @@ OTHERS += [overwritten_through_a_view]
 
 
 @pytest.mark.interpreted
-@pytest.mark.parametrize("f", OTHERS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("f", one_in(3, OTHERS), ids=lambda f: f.__name__)
 def test_others_keep_no_index(f):
     check_not_made("extremes", f, X[0])

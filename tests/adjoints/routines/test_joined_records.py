@@ -9,6 +9,7 @@ import pytest
 
 from tests.checking.derivatives import check_derivatives
 from tests.checking.left_out import check_not_made
+from tests.modes import one_in
 from zygote_py import gradient, hessian, pullback
 from zygote_py.frontend import program
 
@@ -358,7 +359,7 @@ OF_THEIR_OWN = [of_one_record, of_two_lengths, of_a_number_and_an_array, of_two_
 OF_THEIR_OWN += [of_two_ways, of_a_way_and_afterwards, of_two_axes, without_a_count, of_the_function_itself]
 
 
-@pytest.mark.parametrize("g", OF_THEIR_OWN, ids=lambda g: g.__name__)
+@pytest.mark.parametrize("g", one_in(3, OF_THEIR_OWN), ids=lambda g: g.__name__)
 def test_records_that_are_not_joined(g):
     def f(a, x):
         return g(a, 3, x) + g(a, 2, 0.5 * x) * x

@@ -9,6 +9,7 @@ import zygote_py as zg
 from tests.checking.left_out import check_not_made
 from tests.checking.slopes import slopes
 from tests.checking.trees import real_parts
+from tests.modes import one_in
 from tests.plain import plain
 
 RNG = np.random.default_rng(11)
@@ -295,6 +296,6 @@ ONE_BY_ONE += [in_some_rounds, returned_early, of_complex_numbers]
 
 
 @pytest.mark.interpreted
-@pytest.mark.parametrize("f", ONE_BY_ONE, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("f", one_in(3, ONE_BY_ONE), ids=lambda f: f.__name__)
 def test_products_that_are_not_gathered(f):
     check_not_made("gathered-products", f, _W, _V, _H, 3)
