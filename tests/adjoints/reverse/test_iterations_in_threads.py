@@ -21,6 +21,7 @@ from numba import njit, prange
 import zygote_py as zg
 from tests.checking.slopes import slopes
 from tests.checking.trees import real_parts
+from tests.modes import one_in
 from tests.plain import plain
 from zygote_py.compiler import pipeline
 from zygote_py.emit import Emitted
@@ -206,7 +207,7 @@ def test_in_chunks(f, emitted):
 
 
 @pytest.mark.usefixtures("_always")
-@pytest.mark.parametrize("f", [reversed_one_by_one, neighbours, skipped, matrices])
+@pytest.mark.parametrize("f", one_in(2, [neighbours, reversed_one_by_one, skipped, matrices]))
 def test_in_threads(f, emitted):
     gradient, compiled = zg.value_and_gradient(njit(parallel=True)(f), mode="reverse"), njit(f)
     args = (X, W, 0.8)
