@@ -17,6 +17,7 @@ functions in place. `ir.verify` defines which functions are well formed.
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 
@@ -67,9 +68,12 @@ class Value:
 
 
 class Param(Value):
-    """A parameter of a function; its hint is its name."""
+    """A parameter of a function; its hint is its name, which ends in `_` where it would be a keyword (`t` and `ry`)."""
 
     __slots__ = ()
+
+    def __init__(self, type: Type, hint: str = "", loc: Loc | None = None) -> None:
+        super().__init__(type, f"{hint}_" if keyword.iskeyword(hint) else hint, loc)
 
 
 class Phi(Value):

@@ -345,3 +345,27 @@ def test_a_default_does_not_take_the_place_of_a_tangent():
         zg.jvp(with_defaults, (3.0, 2.0), (1.0,))
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'x'"):
         zg.jvp(with_defaults, (), ())
+
+
+@numba.njit
+def named(ry, ef, el, n):
+    """Parameters that are keywords after `t` or `d`."""
+    total = 0.0
+    for i in range(n):
+        ef[i] *= ry * el
+        total += ef[i] * math.sin(ry)
+    return total + named(0.5 * ry, ef, el, n - 1) if n > 1 else total
+
+
+def test_parameters_whose_tangents_or_shadows_would_be_keywords():
+    def f(ry, el):
+        ef = np.array([el, ry, 2.0])
+        return named(ry, ef, el, 3)
+
+    def along(h):
+        return zg.gradient(f)(0.7 + h, 1.3)[0]
+
+    assert math.isclose(zg.jvp(f, (0.7, 1.3), (1.0, 0.0))[1], along(0.0), rel_tol=1e-13)
+    assert math.isclose(along(0.0), (f(0.7 + 1e-6, 1.3) - f(0.7 - 1e-6, 1.3)) / 2e-6, rel_tol=1e-8)
+    assert math.isclose(zg.hessian(f, wrt="ry")(0.7, 1.3), (along(1e-6) - along(-1e-6)) / 2e-6, rel_tol=1e-7)
+    assert zg.jvp(lambda ry: ry * ry, (3.0,), (1.0,)) == (9.0, 6.0)
