@@ -202,6 +202,7 @@ def test_callers_that_numba_caches_find_their_helpers(process, is_read):
     assert json.loads(process.text(program).splitlines()[-1]) == [[0.0, 8.0], 0]
 
 
+@pytest.mark.long
 def test_functions_within_a_helper_are_found_by_no_other_code(process):
     program = """
         from zygote_py import hessian

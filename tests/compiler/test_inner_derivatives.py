@@ -450,7 +450,7 @@ def test_directions_with_captured_variables_of_any_name():
     assert f(x, 0.5) == gradient(f, wrt="args")(x, 0.5) * 0.5 == 2.0 * np.sum(x**3)
 
 
-@pytest.mark.compiled
+@pytest.mark.long
 def test_records_of_jacobians_are_in_the_order_of_their_types():
     """A gradient of a pullback of a Jacobian keeps arrays in any order, also where Numba knows a better one."""
 

@@ -477,9 +477,18 @@ def escapes_by_another(x):
     return h(w)
 
 
+fast_square, fast_cube = (numba.njit(fastmath=True)(each) for each in (square, cube.py_func))
+
+
+def choice_of_decorated(x):
+    f = fast_square if x > 1.0 else fast_cube
+    return f(x)
+
+
 @pytest.mark.parametrize(
     ("f", "message"),
     [
+        (choice_of_decorated, "function square in one place and the function cube in another"),
         (choice, "function square in one place and the function cube in another"),
         (assigned_later, "`w` is assigned after the inner function `g` that uses it was made"),
         (escapes_and_is_assigned, "`w` is assigned after the lambda that uses it was made"),

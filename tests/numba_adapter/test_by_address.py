@@ -43,10 +43,10 @@ def outcomes(count):
 
 
 @pytest.mark.parametrize(
-    "number", one_in(3, range(len(CASES))), ids=lambda number: f"{CASES[number][0].__name__}-{number}"
+    "number", one_in(6, range(len(CASES))), ids=lambda number: f"{CASES[number][0].__name__}-{number}"
 )
 def test_same_as_numpy(number, request):
-    takes_addresses, left = outcomes(1 if request.config.getoption("markexpr") == "long" else 3)[number]
+    takes_addresses, left = outcomes(1 if request.config.getoption("markexpr") == "long" else 6)[number]
     assert left == 0
     assert takes_addresses or CASES[number][0] in WITHOUT_HELPERS
 

@@ -295,3 +295,25 @@ def ratios(grid):
 def test_passed_to_a_function_with_other_options():
     dx = gradient(lambda x: ratios(Grid(x)))(np.array([3.0, 2.0]))
     np.testing.assert_allclose(dx, [0.5, -0.75])
+
+
+@jitclass([("share", float64)])
+class Layer:
+    def __init__(self, share):
+        if share is None:
+            self.share = 2.0
+        else:
+            self.share = share
+
+
+def with_an_optional_share(x, given):
+    share = None
+    if given:
+        share = x
+    return Layer(share).share * x
+
+
+@pytest.mark.interpreted
+def test_an_object_is_made_of_what_may_be_none():
+    assert gradient(with_an_optional_share, wrt="x")(3.0, False) == 2.0
+    assert gradient(with_an_optional_share, wrt="x")(3.0, True) == 6.0

@@ -224,3 +224,7 @@ def test_comprehensions_over_rows():
     for x in (TABLE, np.asfortranarray(TABLE)):
         agree(f, x)
         check_derivatives(f, x, expected=(2 * np.outer(x.sum(axis=1), np.ones(4)),))
+
+
+def test_the_item_of_a_number():
+    assert gradient(lambda a: (a[0] * a[1]).item() * a[1])(np.array([2.0, 3.0])).tolist() == [9.0, 12.0]

@@ -117,7 +117,7 @@ def test_matrices_of_few_rows():
     assert by_difference.off(np.ones(1), real_parts(found)) < 1e-7
 
 
-@pytest.mark.compiled
+@pytest.mark.long
 def test_compiled():
     h = RNG.normal(size=48)
     gradient = zg.gradient(chained, wrt=(0, 1, 2), mode="reverse")

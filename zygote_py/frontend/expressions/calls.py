@@ -90,6 +90,8 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> LoweredValue:
         callee = numba_adapter.object_of(callee_type)
     if isinstance(callee_type, types.ExternalFunctionPointer) and callable(callee):
         callee = callee if of_pointer(callee) is not None else _foreign(callee)
+    if numba_adapter.made_by(callee_type) is not None:
+        return lists.make_object(at, type_)  # whose `__init__` takes the arguments
     makes = numba_adapter.constructed_by(callee_type) is not None or numba_adapter.is_closure(type_)
     read = at.read_whole if makes or isinstance(callee_type, numba_adapter.CustomRuleType) else at.read
     args, arg_types = [read(arg) for arg in expression.args], expression.types
@@ -102,8 +104,6 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> LoweredValue:
         return _stop(at, (args or list(keywords.values()))[0], type_)
     if (literal_value := known(type_)) is not None:
         return literal_value
-    if numba_adapter.made_by(callee_type) is not None:
-        return lists.make_object(at, type_)
     if isinstance(callee_type, numba_adapter.TransformType):
         held = (args or list(keywords.values()))[0].leaves
         if callee_type.copies and any(map(numba_adapter.is_object, held_in(type_))):

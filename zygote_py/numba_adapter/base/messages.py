@@ -24,7 +24,9 @@ from zygote_py.numba_adapter.base.internals import errors
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _LITERAL = re.compile(r"Literal\[(\w+)\]\([^()]*\)")
-_FUNCTION = re.compile(r"type\(CPUDispatcher\(<function (\S+) at 0x\w+>\)\)|function (\S+) at \d+ in \d+")
+_FUNCTION = re.compile(
+    r"type\(CPUDispatcher\(<function (\S+) at 0x\w+>\)\)|function (\S+) at \d+ (?:Decoration\(.*?\) )?in \d+"
+)
 # Bytecodes that Numba does not know, by the statement they come from: what it is called, and what to do instead.
 _STATEMENTS = {
     "IMPORT_NAME": ("`import` in a function", "import at the top of the module", "import"),

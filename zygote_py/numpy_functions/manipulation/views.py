@@ -105,11 +105,13 @@ def _is_complex(value: LoweredValue) -> bool:
     return isinstance(own.dtype if isinstance(own, types.Array) else own, types.Complex)
 
 
-@lowers(np.ndarray.item)
+@lowers(np.ndarray.item, np.generic.item)
 def item(at: Emitter, type_: Type, array: LoweredValue) -> LoweredValue | None:
-    """Return the only element of an array."""
+    """Return the only element of an array; of a number, that is the number."""
     (operand,) = array.leaves
     own = operand.type
+    if own == type_:
+        return array
     if not isinstance(own, types.Array) or (own.ndim > 0 and own.layout == "A"):
         return None
     if own.ndim == 0:
