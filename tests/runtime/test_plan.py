@@ -43,6 +43,16 @@ def triangle(a):
     return s
 
 
+def every_other(a):
+    s = 0.0
+    for i in range(a.shape[0]):
+        r = 1.0
+        for j in range(0, i, 2):
+            r = math.sin(r * a[i, j])
+        s = math.sin(s + r)
+    return s
+
+
 def steps(u, count):
     for _ in range(count):
         new = np.zeros_like(u)
@@ -125,10 +135,17 @@ def test_without_values_there_is_a_formula():
 
 def test_rounds_that_depend_on_an_outer_loop_are_added_up():
     plan = gradient(triangle, mode="reverse").plan(np.ones((50, 50)))
-    (kept,) = (each for each in plan.allocations if each.kind == "list")
-    assert kept.bytes >= 8 * 50 * 49 / 2
-    assert kept.bytes < 8 * 1.2 * 50 * 49 / 2
     assert [loop.rounds for loop in plan.loops] == ["a.shape[0]", "i"]
+    (kept,) = (each for each in plan.allocations if each.name == "r_record")
+    assert (kept.kind, kept.bytes) == ("array", 8 * 50 * 49 / 2)
+    assert kept.formula == "8 * a.shape[0] * (a.shape[0] - 1) / 2"
+
+
+def test_rounds_of_lists_that_depend_on_an_outer_loop_are_added_up():
+    plan = gradient(every_other, mode="reverse").plan(np.ones((50, 50)))
+    (kept,) = (each for each in plan.allocations if each.kind == "list")
+    assert kept.bytes >= 8 * 25 * 25
+    assert kept.bytes < 8 * 1.2 * 25 * 25
 
 
 def test_what_is_kept_and_why():

@@ -7,9 +7,9 @@
         r = r * math.exp(t)                         ...
 
 A counted loop in a nest of counted loops, with all bounds known before the outermost, has its records in arrays of the
-exact size, indexed by the iteration numbers. Any other loop pushes its records on lists at the end of its body, one
-value per iteration, and the reverse loop pops them, in reverse order, at the start of its body: they balance by
-construction.
+exact size, indexed by the iteration numbers (`record_axes.py`, also for triangles). Any other loop pushes its records
+on lists at the end of its body, one value per iteration, and the reverse loop pops them, in reverse order, at the start
+of its body: they balance by construction.
 
 A node is materialized in the last block that dominates all its uses in the reverse sweep, no deeper in loops than the
 node itself; where that block might run although the primal never computed the value, it is materialized separately for
@@ -21,11 +21,13 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import field
+from functools import partial
 
 from numba import types
 
 from zygote_py.adjoints.reverse.stored.plan import Demand, Plan, Strategy
-from zygote_py.adjoints.reverse.stored.trip_counts import INDEX, Trip, cannot_be_negative, hoist
+from zygote_py.adjoints.reverse.stored.record_axes import Axis, Triangle, axes_of
+from zygote_py.adjoints.reverse.stored.trip_counts import INDEX, Trip, append, operation
 from zygote_py.ir import (
     Block,
     Const,
@@ -81,7 +83,8 @@ class Alphas:
         self._preludes: dict[Block, list[Instr]] = {}
         self._records: dict[Demand, Instr] = {}
         self._popped: dict[Demand, tuple[list[Demand], Instr]] = {}
-        self._sizes: dict[Loop, Operand | None] = {}
+        self._axes: dict[Loop, tuple[Axis, ...] | None] = {}
+        self._places: dict[tuple[Loop, Block], Operand] = {}  # and rows, of the iterations of triangles
         self._order = {block: number for number, block in enumerate(sweeps.nest.tree.order)}
 
     def demand(self, value: Value, reverse: Block) -> None:
@@ -179,7 +182,7 @@ class Alphas:
             case Strategy.STORE if self._has_array(node):
                 record = self._records.get(node) or self._make_record(node)
                 assert node.loop is not None
-                index = [self._sweeps.index[loop] for loop in _around(node.loop)]
+                index = self._index_to_read(node.loop, block)
                 array = self._sweeps.read_slot(record, block)
                 return self._prelude(block, ops.getitem, (array, *index), value.type, value.hint)
             case Strategy.STORE:
@@ -215,55 +218,96 @@ class Alphas:
         return self._prelude(block, operator.add if step > 0 else operator.sub, (first, offset), INDEX, phi.hint)
 
     def _has_array(self, node: Demand) -> bool:
-        """Return whether a node can be recorded in an array: the trip counts are known before the outermost loop."""
+        """Return whether a node can be recorded in an array: its iterations are known before the outermost loop."""
         if node in self._records:
             return True
-        if not isinstance(node.value.type, types.Number | types.Boolean):
-            return False
-        outermost, *inner = _around(node.loop)
-        is_counted = self._sweeps.trips[outermost].counted is not None
-        return is_counted and all(self._size(loop, outermost) is not None for loop in inner)
+        is_number = isinstance(node.value.type, types.Number | types.Boolean)
+        return is_number and node.loop is not None and self._axes_of(node.loop) is not None
 
-    def _size(self, loop: Loop, outermost: Loop) -> Operand | None:
-        """Return the trip count of a loop as known before the outermost loop around it; None if it is not."""
-        if loop not in self._sizes:
-            trip = self._sweeps.trips[loop]
-            self._sizes[loop] = None if trip.counted is None else hoist(trip.count, outermost)
-        return self._sizes[loop]
+    def _axes_of(self, loop: Loop) -> tuple[Axis, ...] | None:
+        if loop not in self._axes:
+            around = () if loop.parent is None else self._axes_of(loop.parent)
+            self._axes[loop] = None if around is None else axes_of(loop, around, self._sweeps.trips)
+        return self._axes[loop]
 
     def _make_record(self, node: Demand) -> Instr:
         """Allocate the array for a node before the outermost loop, and store the node in each iteration."""
         assert node.loop is not None
-        loops = _around(node.loop)
-        trips = [self._sweeps.trips[loop] for loop in loops]
-        preheader, counts = self._outside(trips[0].preheader, [self._size(loop, loops[0]) for loop in loops])
-        sizes = tuple(_not_negative(count, preheader) for count in counts)
+        preheader, sizes = self._outside(node.loop, self._axes_of(node.loop) or ())
         value = node.value
         kind = types.Array(value.type, len(sizes), "C")
         record = Instr(ops.record, sizes, kind, f"{value.hint or 't'}_record")
         preheader.instrs.append(record)
         self._sweeps.home[record] = preheader
-        store = Instr(ops.setitem, (record, value, *(trip.index() for trip in trips)), types.none)
+        store = Instr(ops.setitem, (record, value, *self._index_to_store(node.loop)), types.none)
         home = self._sweeps.home[value]
         if self._sweeps.nest.innermost(home) is not node.loop:  # the result of an inner loop: where that ends
             _insert(_exit_of(node.loop, home, self._sweeps.nest), None, store)
         elif home is node.loop.header:
-            _insert(trips[-1].first, None, store)
+            _insert(self._sweeps.trips[node.loop].first, None, store)
         else:
             _insert(home, value, store)
         self._records[node] = record
         return record
 
-    def _outside(self, preheader: Block, counts: list[Operand | None]) -> tuple[Block, list[Operand | None]]:
+    def _index_to_store(self, loop: Loop) -> list[Operand]:
+        """Return the index of an iteration in the records of a loop, in the forward sweep."""
+        return [self._place_to_store(axis) for axis in self._axes_of(loop) or ()]
+
+    def _place_to_store(self, axis: Axis) -> Operand:
+        trip, triangle = self._sweeps.trips[axis.loop], axis.count
+        if not isinstance(triangle, Triangle):
+            return trip.index()
+        key = axis.loop, trip.first
+        if key not in self._places:
+            before = partial(append, trip.preheader)
+            row = triangle.row(self._sweeps.trips[triangle.outer].index(), before)
+            place = Instr(operator.add, (row, trip.index()), INDEX, "place")
+            _insert(trip.first, None, place)
+            self._places[key] = place
+        return self._places[key]
+
+    def _index_to_read(self, loop: Loop, block: Block) -> list[Operand]:
+        """Return the index of an iteration in the records of a loop, in the reverse sweep."""
+        return [self._place_to_read(axis, block) for axis in self._axes_of(loop) or ()]
+
+    def _place_to_read(self, axis: Axis, block: Block) -> Operand:
+        index, triangle = self._sweeps.index, axis.count
+        if not isinstance(triangle, Triangle):
+            return index[axis.loop]
+        if (axis.loop, block) not in self._places:
+            row = self._row_to_read(axis.loop, triangle, self._level(triangle.outer, block))
+            place = self._prelude(block, operator.add, (row, index[axis.loop]), INDEX, "place")
+            self._places[axis.loop, block] = place
+        return self._places[axis.loop, block]
+
+    def _row_to_read(self, loop: Loop, triangle: Triangle, block: Block) -> Operand:
+        """Return the number of iterations of a triangle before a row, in a block of the reverse sweep."""
+        if (loop, block) not in self._places:
+            if isinstance(triangle.first, Instr):
+                self._sweeps.home.setdefault(triangle.first, self._sweeps.trips[_around(loop)[0]].preheader)
+
+            def compute(op: ops.Op, *args: Operand) -> Operand:
+                result = operation(op, *args)
+                if isinstance(result, Instr):
+                    self._preludes.setdefault(block, []).append(result)
+                return result
+
+            index = self._sweeps.index[triangle.outer]
+            self._places[loop, block] = triangle.row(index, compute, lambda value: self._sweeps.read_slot(value, block))
+        return self._places[loop, block]
+
+    def _outside(self, loop: Loop, axes: tuple[Axis, ...]) -> tuple[Block, tuple[Operand, ...]]:
         """Return where to allocate records: before the surrounding immediate loops, if the sizes are known there."""
+        preheader = self._sweeps.trips[_around(loop)[0]].preheader
         for loop in sorted(self._sweeps.immediate, key=lambda loop: -loop.depth):
             if preheader not in loop:
                 continue
-            hoisted = [None if count is None else hoist(count, loop) for count in counts]
+            hoisted = [axis.hoisted(loop) for axis in axes]
             if None in hoisted:
                 break
-            (preheader,), counts = loop.entering, hoisted
-        return preheader, counts
+            (preheader,), axes = loop.entering, tuple(each for each in hoisted if each is not None)
+        return preheader, tuple(axis.size(partial(append, preheader)) for axis in axes)
 
     def _pop(self, node: Demand, block: Block) -> Operand:
         """Return the node from the record popped from the loop's stack at the start of `block`."""
@@ -296,7 +340,7 @@ class Alphas:
             kind, hint = types.Tuple(tuple(node.value.type for node in nodes)), "record"
             record = Instr(ops.pack, values, kind, hint)
             trip.latch.instrs.append(record)
-        preheader, _ = self._outside(self._sweeps.trips[_around(loop)[0]].preheader, [])
+        preheader, _ = self._outside(loop, ())
         stack = Instr(ops.stack, (), types.List(kind), f"{hint}_stack" if len(nodes) == 1 else "records")
         preheader.instrs.append(stack)
         self._sweeps.home[stack] = preheader
@@ -312,16 +356,6 @@ def _around(loop: Loop | None) -> list[Loop]:
         found.append(loop)
         loop = loop.parent
     return found[::-1]
-
-
-def _not_negative(count: Operand | None, block: Block) -> Operand:
-    if count is None:
-        raise InternalError("alphas: a count that is not known before its loop")
-    if cannot_be_negative(count):
-        return count
-    size = Instr(max, (count, Const(0, INDEX)), INDEX, "n")
-    block.instrs.append(size)
-    return size
 
 
 def _exit_of(loop: Loop, block: Block, nest: LoopNest) -> Block:

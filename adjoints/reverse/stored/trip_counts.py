@@ -10,6 +10,8 @@ argument, which must be in canonical form.
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from numba import types
 
@@ -24,6 +26,7 @@ from zygote_py.ir import (
     Loop,
     Operand,
     Phi,
+    Value,
     add_counter,
     counted,
     invariant,
@@ -117,27 +120,48 @@ def _count(how: CountedLoop, preheader: Block) -> Operand:
     """Return the trip count of a counted loop; that of a loop that does not run may be negative."""
     start, stop, step = how.start, how.bound, how.step
     if how.comparison.past:
-        stop = _append(preheader, operator.add, stop, Const(how.comparison.past, INDEX))
+        stop = _count_of(preheader, operator.add, stop, Const(how.comparison.past, INDEX))
     if step == 1:
-        return stop if is_zero(start) else _append(preheader, operator.sub, stop, start)
+        return stop if is_zero(start) else _count_of(preheader, operator.sub, stop, start)
     if step == -1:
-        return start if is_zero(stop) else _append(preheader, operator.sub, start, stop)
-    return _append(preheader, ops.range_length, start, stop, Const(step, INDEX))
+        return start if is_zero(stop) else _count_of(preheader, operator.sub, start, stop)
+    return _count_of(preheader, ops.range_length, start, stop, Const(step, INDEX))
 
 
-def _append(block: Block, op: ops.Op, *args: Operand) -> Operand:
+def _count_of(block: Block, op: ops.Op, *args: Operand) -> Operand:
+    return named(append(block, op, *args), "n")
+
+
+def append(block: Block, op: ops.Op, *args: Operand) -> Operand:
+    """Append an operation on integers to a block, and return its result."""
+    result = operation(op, *args)
+    if isinstance(result, Instr):
+        block.instrs.append(result)
+    return result
+
+
+def operation(op: ops.Op, *args: Operand) -> Operand:
+    """Return an operation on integers; of constants, its result."""
     if all(isinstance(arg, Const) for arg in args):
         return Const(op(*(arg.value for arg in args if isinstance(arg, Const))), INDEX)
-    instr = Instr(op, args, INDEX, "n")
-    block.instrs.append(instr)
-    return instr
+    return Instr(op, args, INDEX, "")
 
 
-def hoist(operand: Operand, loop: Loop) -> Operand | None:
+def named(operand: Operand, hint: str) -> Operand:
+    """Return an operand, with a name if it is an operation that has none."""
+    if isinstance(operand, Instr) and not operand.hint:
+        operand.hint = hint
+    return operand
+
+
+def hoist(operand: Operand, loop: Loop, known: Mapping[Value, Operand] = MappingProxyType({})) -> Operand | None:
     """Return the same integer, computed before `loop`; None if it may differ between the loop's iterations.
 
-    It is the same if the loop computes it at all: checks of lengths, which may raise, remain in the loop.
+    It is the same if the loop computes it at all: checks of lengths, which may raise, remain in the loop. Values that
+    are `known` are replaced.
     """
+    if isinstance(operand, Value) and operand in known:
+        return known[operand]
     if invariant(operand, loop):
         return operand
     if not isinstance(operand, Instr):
@@ -147,7 +171,7 @@ def hoist(operand: Operand, loop: Loop) -> Operand | None:
         return None
     args = []
     for arg in operand.args:
-        hoisted = hoist(arg, loop)
+        hoisted = hoist(arg, loop, known)
         if hoisted is None:
             return None
         args.append(hoisted)
@@ -157,6 +181,8 @@ def hoist(operand: Operand, loop: Loop) -> Operand | None:
     if operand.op is ops.common_length:
         first, second = args
         return _common_length(first, second, preheader)
+    if operand.op in (operator.add, operator.sub):
+        return _count_of(preheader, operand.op, *args)
     copy = operand.copy(tuple(args), with_origin=False)
     preheader.instrs.append(copy)
     return copy

@@ -276,6 +276,12 @@ class Sizes:
                 return self.of(a) - self.of(b)
             case operator.mul, (a, b):
                 return self.of(a) * self.of(b)
+            case operator.neg, (a,):
+                return exactly(0) - self.of(a)
+            case operator.rshift, (a, Const(int(places))):
+                whole = self.of(a)
+                value = None if whole.value is None else whole.value >> places
+                return Amount(f"{_factor(whole.text)} / {2**places}", value)
             case ops.fitting_length, (target, *_):
                 return self.of(target)
             case ops.common_length, _:

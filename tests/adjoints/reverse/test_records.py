@@ -111,17 +111,6 @@ def test_nested_counting_loops_have_one_array_of_two_dimensions():
     assert (record.type.ndim, found.stacks) == (2, 0)
 
 
-def test_a_triangular_loop_has_a_stack():
-    def f(x, n):
-        for i in range(n):
-            for _ in range(i):
-                x = math.sin(x)
-        return x
-
-    found = stages(f, 0.5, 3)
-    assert (found.records, found.stacks) == (0, 1)
-
-
 @pytest.mark.parametrize("n", [0, 1, 5])
 def test_a_loop_with_nothing_active_is_not_reversed(n):
     def f(x, n):
