@@ -47,6 +47,7 @@ from zygote_py.adjoints.analysis import (
     reachable,
 )
 from zygote_py.adjoints.reverse.calls import Call
+from zygote_py.adjoints.reverse.divisors import direct_contributions
 from zygote_py.adjoints.reverse.guards import Guards
 from zygote_py.adjoints.rules import expand, rule_for
 from zygote_py.adjoints.rules.formulas.expand import CASTS
@@ -155,6 +156,7 @@ class _Builder:
         self.written: dict[Value, None] = {}
         self.origin: Value | None = None
         self.guards = Guards(primal, prepared.left_out, self._emit)
+        self.direct = direct_contributions(primal, activity)
 
     def build(self) -> Function:
         for value in self.activity.values:
@@ -321,13 +323,15 @@ class _Builder:
         elif instr.op is ops.guarded:
             self._pull_back_guarded(instr, dy)
         else:
-            rule = rule_for(instr)
+            direct = self.direct.get(instr)
+            rule = rule_for(instr) if direct is None else direct.rule
             if rule is None:
                 raise InternalError(f"adjoint: {ops.name_of(instr.op)} has no rule")
-            for number, argument in enumerate(instr.args):
+            seen = instr if direct is None else direct.stand_in
+            for number, argument in enumerate(seen.args):
                 if argument in self.activity and rule.passes(number):
                     adjoint, factor = self.guards.factor(instr, dy, rule, number)
-                    contribution = expand(rule, number, instr, adjoint, self._emit, _alpha)
+                    contribution = expand(rule, number, seen, adjoint, self._emit, _alpha)
                     self.guards.hang(contribution, adjoint, factor, instr, number)
                     self._add(argument, contribution)
 

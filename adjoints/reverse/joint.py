@@ -182,7 +182,7 @@ class _Join:
         index = self._count_down(questions)
         mirrors = {block: reverse for reverse, block in self.mirrored.items()}
         own = [root for root in self.active if self.covering is None or not self.memory.seen_outside(root)]
-        self.rewinding = Rewinding(forward, self.nest, self.memory, own, mirrors)
+        self.rewinding = Rewinding(forward, self.nest, self.memory, own, mirrors, immediate)
         plan = Plan(
             self.nest, self.home, frozenset(self.lifted.values()), self.memory, immediate, self.rewinding, self.late
         )
@@ -414,7 +414,7 @@ class _Join:
     def _keep_old(self, plan: Plan, roots: Collection[Value]) -> list[tuple[Write, Instr]]:
         """Save the values overwritten in memory that will be rewound."""
         olds: list[tuple[Write, Instr]] = []
-        for write in (write for root in self.active if root in roots for write in self.rewinding.writes[root]):
+        for write in (write for root in self.active if root in roots for write in self.rewinding.undone(root)):
             array, _, *index = write.instr.args
             assert isinstance(array.type, types.Array)
             old = self._just_read(write, (array, *index))

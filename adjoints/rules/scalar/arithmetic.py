@@ -48,17 +48,20 @@ flat(ops.dim, len, ops.range_length, np.size, np.any, np.all)
 flat(np.isscalar, np.isreal, np.iscomplex, np.isrealobj, np.iscomplexobj, np.isclose, np.allclose)
 
 PRODUCT = row(a="dy * b", b="dy * a")
+_SQUARE = row(a="(2 * dy) * b", b=None)
 _BY_ROOT = {1: row(a="(1.5 * dy) * b", b=None), 0: row(a=None, b="(1.5 * dy) * a")}  # by the place of the root
 
 
 @structural(operator.mul, np.multiply)
 def product(instr: Instr) -> Rule | None:
-    """Return the rule of a product: that of a number and its root, `x * sqrt(x)`, is a power.
+    """Return the rule of a product: that of a number and itself or its root, `x * sqrt(x)`, is a power.
 
-    Its derivative is finite also at 0. By the rule of products it would be `sqrt(x) + x / (2 * sqrt(x))`.
+    The derivative of the latter is finite also at 0. By the rule of products it would be `sqrt(x) + x / (2 * sqrt(x))`.
     """
     if len(instr.args) != 2:
         return None
+    if instr.args[0] is instr.args[1]:
+        return _SQUARE
     for place in (0, 1):
         root, other = instr.args[place], instr.args[1 - place]
         is_root = isinstance(root, Instr) and root.op in (math.sqrt, np.sqrt) and root.args == (other,)
