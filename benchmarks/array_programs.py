@@ -123,19 +123,39 @@ def nbody_with(accelerate):
     return nbody
 
 
-def accelerate_back(q, mass, da, dq, dmass):
-    """Add the contributions of the accelerations' adjoints `da` to `dq` and `dmass`; the forces are recomputed."""
+def accelerate_and_keep(q, mass, a, pulls):
+    """Store the accelerations as `accelerate` does, and what it computes with a root and a division in `pulls`."""
+    a[:] = 0.0
+    at = 0
     for i in range(len(mass)):
         for j in range(i + 1, len(mass)):
             x, y, z = q[j, 0] - q[i, 0], q[j, 1] - q[i, 1], q[j, 2] - q[i, 2]
             square = x * x + y * y + z * z + SOFTENING
-            inverse = 1.0 / square
-            pull = inverse / math.sqrt(square)
+            pull = 1.0 / (square * math.sqrt(square))
+            pulls[at] = pull
+            at += 1
+            a[i, 0] += mass[j] * pull * x
+            a[i, 1] += mass[j] * pull * y
+            a[i, 2] += mass[j] * pull * z
+            a[j, 0] -= mass[i] * pull * x
+            a[j, 1] -= mass[i] * pull * y
+            a[j, 2] -= mass[i] * pull * z
+
+
+def accelerate_back(q, mass, pulls, da, dq, dmass):
+    """Add the contributions of the accelerations' adjoints `da` to `dq` and `dmass`, given the `pulls`."""
+    at = 0
+    for i in range(len(mass)):
+        for j in range(i + 1, len(mass)):
+            x, y, z = q[j, 0] - q[i, 0], q[j, 1] - q[i, 1], q[j, 2] - q[i, 2]
+            square = x * x + y * y + z * z + SOFTENING
+            pull = pulls[at]
+            at += 1
             onto_i = da[i, 0] * x + da[i, 1] * y + da[i, 2] * z
             onto_j = da[j, 0] * x + da[j, 1] * y + da[j, 2] * z
             dmass[j] += pull * onto_i
             dmass[i] -= pull * onto_j
-            bend = -3.0 * pull * inverse * (mass[j] * onto_i - mass[i] * onto_j)
+            bend = -3.0 * pull / square * (mass[j] * onto_i - mass[i] * onto_j)
             dx = pull * (mass[j] * da[i, 0] - mass[i] * da[j, 0]) + bend * x
             dy = pull * (mass[j] * da[i, 1] - mass[i] * da[j, 1]) + bend * y
             dz = pull * (mass[j] * da[i, 2] - mass[i] * da[j, 2]) + bend * z
@@ -147,22 +167,23 @@ def accelerate_back(q, mass, da, dq, dmass):
             dq[j, 2] += dz
 
 
-def nbody_by_hand_with(accelerate, accelerate_back):
-    """Return the gradient of `nbody`. It saves the positions of each step, on which alone the accelerations depend."""
+def nbody_by_hand_with(accelerate_and_keep, accelerate_back):
+    """Return the gradient of `nbody`. It saves the positions of each step and the pulls between them."""
 
     def nbody_by_hand(q, v, mass, steps):
         n = len(mass)
         v = v.copy()
         places = np.empty((steps + 1, n, 3))
+        pulls = np.empty((steps + 1, n * (n - 1) // 2))
         places[0] = q
         a = np.empty((n, 3))
-        accelerate(places[0], mass, a)
+        accelerate_and_keep(places[0], mass, a, pulls[0])
         for k in range(steps):
             for i in range(n):
                 for c in range(3):
                     v[i, c] += 0.5 * DT * a[i, c]
                     places[k + 1, i, c] = places[k, i, c] + DT * v[i, c]
-            accelerate(places[k + 1], mass, a)
+            accelerate_and_keep(places[k + 1], mass, a, pulls[k + 1])
             for i in range(n):
                 for c in range(3):
                     v[i, c] += 0.5 * DT * a[i, c]
@@ -173,13 +194,13 @@ def nbody_by_hand_with(accelerate, accelerate_back):
                 dv[i, c] *= 2.0
                 da[i, c] = 0.5 * DT * dv[i, c]
         for k in range(steps, 0, -1):
-            accelerate_back(places[k], mass, da, dq, dmass)
+            accelerate_back(places[k], mass, pulls[k], da, dq, dmass)
             half = 0.5 * DT if k == 1 else DT  # the acceleration between two steps contributes to both
             for i in range(n):
                 for c in range(3):
                     dv[i, c] += DT * dq[i, c]
                     da[i, c] = half * dv[i, c]
-        accelerate_back(places[0], mass, da, dq, dmass)
+        accelerate_back(places[0], mass, pulls[0], da, dq, dmass)
         return dq, dv, dmass
 
     return nbody_by_hand

@@ -295,9 +295,9 @@ class Sizes:
         is_count = is_helper(operand.op) and isinstance(operand.type, types.Integer)
         is_plain = operand.op in (max, min, operator.floordiv, operator.mod) or is_count
         plain: Any = operand.op if is_plain else None
+        if operand.op is max and len(args) == 2 and args[1] == Const(0, args[1].type):
+            return amounts[0].at_least(0)
         if plain is None or not all(each.is_exact for each in amounts):
-            if operand.op is max and len(args) == 2 and args[1] == Const(0, args[1].type):
-                return amounts[0]
             return Amount(text) if plain is not None else None
         try:
             return Amount(text, plain(*(each.value for each in amounts)))
