@@ -141,13 +141,13 @@ def within_the_loop_that_writes_the_same(q):
     q, s = q.copy(), 0.0
     for _ in range(2):
         for i in range(n):
-            s += attraction(q, i)
+            for j in range(n):
+                for k in range(n):
+                    s += 0.1 * q[i] * q[j] * math.sin(q[i] - q[k])
         for i in range(n):
             q[i] = q[i] * (1.0 + 0.1 * s)
             for j in range(n):
-                q[j] = q[j] + 0.1 * math.sin(q[i])
-        for i in range(n):
-            s += attraction(q, i)
+                q[j] += 0.1 * s
     return np.sum(q * q) + s
 
 
