@@ -22,6 +22,7 @@ from numba import types
 
 from zygote_py.adjoints.analysis import Activity, carries_adjoint, find_active, has_shadow, is_array, is_list, is_number
 from zygote_py.adjoints.reverse.calls import Case, name_apart
+from zygote_py.adjoints.reverse.divisors import direct_contributions
 from zygote_py.adjoints.routines import calls_with_cases, joined_cases, primal_of
 from zygote_py.adjoints.rules.formulas.opaque import opaque_for
 from zygote_py.ir import (
@@ -245,6 +246,7 @@ class Walk:
         self._taken: dict[Value, dict[int, Instr]] = {}  # items visited of tuple results, by index
         self.records = _element_records(function)
         self.used = uses(function).keys()  # by the function itself
+        self.direct = direct_contributions(function, activity)
         # Of tuples, the instructions that read their items.
         self._items = {
             whole: [each for each in found if len(each.args) == 2 and isinstance(each.args[1], Const)]

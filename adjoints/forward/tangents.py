@@ -131,17 +131,19 @@ class Tangents(Domain):
             return walk.emit(instr.op, [instr.args[0], *(walk.of(arg, number) for arg in instr.args[1:])], instr)
         if instr.op is ops.guarded:
             return self._of_guarded(walk, instr, number)
-        rule = rule_for(instr)
+        direct = walk.direct.get(instr)
+        rule = rule_for(instr) if direct is None else direct.rule
         if rule is None:
             raise InternalError(f"pushforward: {ops.name_of(instr.op)} has no rule")
+        seen = instr if direct is None else direct.stand_in
         total: Operand | None = None
         make = self.maker(walk)
-        for index, argument in enumerate(instr.args):
+        for index, argument in enumerate(seen.args):
             if argument in walk.activity and rule.passes(index):
                 tangent = walk.of(argument, number)
                 if isinstance(tangent, Const) and tangent.value == 0.0:
                     continue
-                term = push_forward(rule, index, instr, tangent, make)
+                term = push_forward(rule, index, seen, tangent, make)
                 term = self._guarded(walk, term, tangent, rule.adjoints[index], instr.op)
                 total = term if total is None else make(operator.add, (total, term), instr.type)
         if isinstance(total, Instr) and not total.hint:

@@ -209,6 +209,17 @@ def test_poles_have_their_sign():
         np.testing.assert_array_equal(gradient(f)(np.array([0.0, np.inf])), [-np.inf, 0.0])
 
 
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_both_modes_are_the_same(mode):
+    def f(x, k):
+        return np.divide(2.0, k * x * x)
+
+    with np.errstate(all="ignore"):
+        assert gradient(f, mode=mode, wrt=0)(0.0, K) == -np.inf
+    for each in (*DIRECT, *INVERSES, *OTHERS[:-1]):
+        assert gradient(each, mode=mode, wrt=0)(X, K) == pytest.approx(slope(each, X), rel=1e-13)
+
+
 def test_elements_of_arrays():
     def f(q, w):
         s = 0.0
