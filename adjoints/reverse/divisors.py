@@ -25,13 +25,14 @@ from zygote_py.adjoints.analysis import Activity
 from zygote_py.adjoints.rules import Rule
 from zygote_py.adjoints.rules.formulas.rule import row
 from zygote_py.adjoints.rules.scalar.arithmetic import constant_value
-from zygote_py.ir import Function, Instr, Operand, Use, Value, ops, uses
+from zygote_py.ir import Function, Instr, Operand, Use, Value, is_left_out, ops, uses
 from zygote_py.ir.lazy_dataclass import dataclass
 
 _QUOTIENTS = (operator.truediv, np.divide, np.true_divide)
 _PRODUCTS = (operator.mul, np.multiply)
 _ROOTS = (math.sqrt, np.sqrt)
 _POWERS = (operator.pow, math.pow, np.power, np.float_power)
+_MOST_STEPS = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +47,8 @@ class Direct:
 def direct_contributions(primal: Function, activity: Activity) -> Mapping[Instr, Direct]:
     """Return the quotients of a primal that contribute to the value of which their divisor is a power."""
     found: dict[Instr, Direct] = {}
+    if is_left_out("direct-divisors"):
+        return found
     used: Mapping[Value, Sequence[Use]] | None = None
     for block in primal.blocks:
         local: set[Instr] = set()
@@ -76,6 +79,7 @@ class _Finder:
         self._activity = activity
         self._used = used
         self._steps = {quotient}
+        self._powers: dict[Operand, tuple[Operand, float]] = {}
         self._has_roots = False
 
     def find(self) -> Direct | None:
@@ -92,7 +96,12 @@ class _Finder:
         """Return the base of an operand and its exponent; factors without an adjoint do not count."""
         if not isinstance(operand, Instr) or not self._is_step(operand):
             return operand, 1.0
-        self._steps.add(operand)
+        if operand not in self._powers:
+            self._steps.add(operand)
+            self._powers[operand] = self._find(operand)
+        return self._powers[operand]
+
+    def _find(self, operand: Instr) -> tuple[Operand, float]:
         if operand.op in _PRODUCTS:
             for other, root in (operand.args, operand.args[::-1]):
                 if _is_root(root, other):  # whose product has a rule of its own, by which the root has no adjoint
@@ -109,7 +118,11 @@ class _Finder:
         return base, inner * exponent
 
     def _is_step(self, operand: Instr) -> bool:
-        if operand not in self._activity or operand not in self._local or operand.type != self._quotient.type:
+        if operand in self._steps:
+            return True
+        if len(self._steps) > _MOST_STEPS or operand not in self._activity or operand not in self._local:
+            return False
+        if operand.type != self._quotient.type:
             return False
         if not self._steps.issuperset(use.user for use in self._used[operand]):
             return False

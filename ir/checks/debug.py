@@ -37,6 +37,7 @@ def check_after(step: str, *functions: Function, is_changed: bool = True) -> Non
 
 OPTIONAL = (
     "accumulated-products",  # dw += np.outer(a, b) without an array for the product
+    "direct-divisors",  # a quotient by a power contributes to the base
     "elements-in-variables",  # an element that a loop adds to again and again
     "extremes",  # m = max(m, x[i]) keeps one index
     "flat-loops",  # over the elements of matrices, one in the place of two
@@ -58,6 +59,8 @@ OPTIONAL = (
     "slices-of-rounds",  # of shadows, made by the round that uses them
     "sums-in-any-order",  # of the adjoint
     "threads",  # with parallel=True
+    "triangular-records",  # arrays, not lists, for loops over the elements below a diagonal
+    "undone-once",  # of two writes to the same elements that are put back, the first
     "values-from-arrays",  # read where the function stored them
     "vector-functions",  # under fastmath
 )

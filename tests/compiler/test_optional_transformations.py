@@ -10,6 +10,7 @@ import pytest
 
 from tests.adjoints.reverse.test_branches_of_records import terms
 from tests.adjoints.reverse.test_shared_fields import FUNCTIONS, called_often
+from tests.adjoints.reverse.test_undone_writes import two_halves
 from tests.adjoints.routines.test_joined_records import recursive
 from zygote_py import gradient
 from zygote_py.ir import OPTIONAL
@@ -37,6 +38,15 @@ def network(w, inputs):
 
 def layers(w, v, x):
     return np.sum(np.dot(v, np.tanh(np.dot(w, x))) ** 2)
+
+
+def attraction(x):
+    t = 0.0
+    for i in range(len(x)):
+        for j in range(i):
+            r = math.sqrt((x[i] - x[j]) ** 2 + 0.1)
+            t = math.sin(t) + 1.0 / (r * r * r)
+    return t
 
 
 def sums(x, y):
@@ -136,6 +146,7 @@ W, X, INPUTS = RNG.normal(size=(3, 3)), RNG.normal(size=5), RNG.normal(size=(4, 
 SQUARES = X * X
 PROGRAMS = {
     "accumulated-products": (network, W, INPUTS),
+    "direct-divisors": (attraction, X),
     "elements-in-variables": (sums, X, X[1:].copy()),
     "extremes": (largest, X),
     "first-contributions": (layers, W, W, INPUTS.T.copy()),
@@ -155,6 +166,8 @@ PROGRAMS = {
     "slices-of-rounds": (by_steps, W),
     "sums-in-any-order": (sums, X, X[1:].copy()),
     "threads": (PARALLEL, X),
+    "triangular-records": (attraction, X),
+    "undone-once": (two_halves, X),
     "values-from-arrays": (stored, X),
 }
 OF_REVERSE_MODE = {"recomputed-branches", "shared-fields"}  # of a function of few numbers, for which that is not chosen

@@ -15,7 +15,7 @@ import operator
 from collections.abc import Callable, Mapping
 
 from zygote_py.adjoints.reverse.stored.trip_counts import INDEX, Trip, cannot_be_negative, hoist, named
-from zygote_py.ir import Const, Instr, Loop, Operand, Value, is_zero
+from zygote_py.ir import Const, Instr, Loop, Operand, Value, is_left_out, is_zero
 from zygote_py.ir.lazy_dataclass import dataclass
 
 Compute = Callable[..., Operand]  # of an operation and its operands, where an integer is needed
@@ -114,7 +114,7 @@ def axes_of(loop: Loop, around: tuple[Axis, ...], trips: Mapping[Loop, Trip]) ->
 def _triangle(trip: Trip, around: Trip, outermost: Loop) -> Triangle | None:
     """Return the triangle of two loops; None if the count of the inner one does not differ by 1 from row to row."""
     how = around.counted
-    if how is None:
+    if how is None or is_left_out("triangular-records"):
         return None
     slope = (_slope(trip.count, how.phi, outermost) or 0) * how.step
     start = hoist(how.start, outermost) if abs(slope) == 1 else None

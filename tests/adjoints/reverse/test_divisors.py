@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.adjoints.stages import stages
+from tests.checking.left_out import check_not_made
 from tests.modes import one_in
 from zygote_py import gradient, hessian, value_and_gradient
 
@@ -89,12 +90,23 @@ def with_a_numerator(x, k):
     return math.sin(x) / (x * math.sqrt(x))
 
 
+def by_a_sum(x, k):
+    return k / (x * x + x)
+
+
+def by_a_power_of_a_number(x, k):
+    return 3.0 / (x**k * k)
+
+
+def by_the_magnitude_of_a_complex_number(x, k):
+    return k / abs(complex(x, k) * complex(x, k))
+
+
 def in_a_loop(x, k):
     s = 0.0
     p = x * x
     for i in range(3):
-        y = x + i * s
-        s += 1.0 / (y * math.sqrt(y)) + k / p
+        s += i * k / p
     return s
 
 
@@ -109,6 +121,7 @@ def under_a_condition(x, k):
 DIRECT = [by_itself_and_its_root, by_its_root_and_itself, by_three_roots, by_a_square, by_a_multiple]
 DIRECT += [by_a_multiple_of_a_square, by_a_root, by_the_root_of_a_multiple, by_a_power, by_a_square_and_a_root]
 DIRECT += [by_a_power_of_a_product, by_a_negative_power, by_a_root_that_is_used_otherwise]
+NONE = [by_a_sum, by_a_power_of_a_number, by_the_magnitude_of_a_complex_number]
 INVERSES = [the_inverse_of_a_multiple, the_inverse_of_a_power]
 OTHERS = [by_a_power_that_is_used_otherwise, by_a_product_of_two, with_a_numerator, in_a_loop, under_a_condition]
 X, K = 1.7, 0.9
@@ -168,6 +181,19 @@ def test_others_divide_by_the_divisor(f):
     (quotient,) = (instr for instr in found.primal.instrs() if instr.op.__name__ == "truediv")
     (division,) = (instr for instr in found.adjoint.instrs() if instr.op is np.divide)
     assert division.args[1].value is quotient.args[1]
+
+
+@pytest.mark.parametrize("f", one_in(3, [*NONE, *INVERSES, *OTHERS]), ids=lambda f: f.__name__)
+def test_others_are_as_without_it(f):
+    check_not_made("direct-divisors", f, X, K)
+
+
+def test_long_products_and_high_powers():
+    text = "def f(x, k):\n    p = x\n" + "    p = p * {}\n" * 400 + "    return k / p\n"
+    for factor, expected in (("x", -401 * K), ("p", -(2.0**400) * K)):
+        made: dict = {}
+        exec(text.replace("{}", factor), made)  # noqa: S102
+        assert gradient(made["f"], wrt=0, mode="reverse")(1.0, K) == pytest.approx(expected, rel=1e-12)
 
 
 def test_both_arguments():

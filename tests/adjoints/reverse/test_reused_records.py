@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.checking.derivatives import check_derivatives
+from tests.modes import one_in
 from zygote_py import gradient
 
 pytestmark = pytest.mark.interpreted
@@ -144,7 +145,7 @@ def arrays_made(text):
     return text.count("np.empty") + text.count("np.zeros")
 
 
-@pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("f", one_in(2, FUNCTIONS), ids=lambda f: f.__name__)
 def test_gradients(f, monkeypatch):
     count, *args = FUNCTIONS[f]
     text = gradient(f).source(*args)

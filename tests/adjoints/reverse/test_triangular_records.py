@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.adjoints.stages import stages
+from tests.checking.left_out import check_not_made
 from tests.modes import one_in
 from zygote_py import gradient, value_and_gradient
 from zygote_py.ir import ops
@@ -170,7 +171,7 @@ def derivative_of(f, n, m):
     """Return the derivative by a step along the imaginary axis, which has no error but that of arithmetic."""
     step = 1e-30
     numbers = {"math": type("", (), {"sin": staticmethod(np.sin)}), "range": range}
-    complex_f = type(f)(f.__code__, numbers)
+    complex_f = type(f)(f.__code__, {**numbers, "np": np})
     return complex_f(X + step * 1j, n, m).imag / step
 
 
@@ -251,6 +252,37 @@ def of_a_number_that_changes(x, n, m):
     return x
 
 
+def as_often_as_numbers_say(x, n, m):
+    often = np.array([2, 0, 1, 3])
+    for i in range(n):
+        for _ in range(often[i]):
+            x = math.sin(x)
+    return x
+
+
+def twice_as_many_each_time(x, n, m):
+    for i in range(n):
+        for _ in range(i + i):
+            x = math.sin(x)
+    return x
+
+
+def squares(x, n, m):
+    for i in range(n):
+        for _ in range(i * i):
+            x = math.sin(x)
+    return x
+
+
+def while_it_is_less(x, n, m):
+    for i in range(n):
+        j = 0
+        while j < i and x > 0.0:
+            x = math.sin(x)
+            j += 1
+    return x
+
+
 def with_an_end(x, n, m):
     for i in range(n):
         for j in range(i, n):
@@ -261,15 +293,21 @@ def with_an_end(x, n, m):
 
 
 OTHERS = [other_steps, rows_in_steps_of_two, three_deep, bands, of_a_number_that_changes, with_an_end]
+OTHERS += [as_often_as_numbers_say, twice_as_many_each_time, squares, while_it_is_less]
 
 
 @pytest.mark.parametrize("f", OTHERS, ids=lambda f: f.__name__)
 def test_others_have_lists(f):
     assert stages(f, X, 4, 2).stacks > 0
-    df = gradient(f, wrt=0, mode="reverse")
-    if f is not with_an_end:
-        for n, m in itertools.product((0, 1, 5), (1, 3)):
+    if f not in (with_an_end, while_it_is_less):  # which compare `x`
+        df = gradient(f, wrt=0, mode="reverse")
+        for n, m in itertools.product((0, 1, 4), (1, 3)):
             assert df(X, n, m) == pytest.approx(derivative_of(f, n, m), rel=1e-12)
+
+
+@pytest.mark.parametrize("f", one_in(3, OTHERS), ids=lambda f: f.__name__)
+def test_others_are_as_without_it(f):
+    check_not_made("triangular-records", f, X, 4, 2)
 
 
 def test_rows_are_not_kept_where_nothing_is():

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from tests.checking.left_out import check_not_made
 from tests.checking.slopes import differences
 from tests.modes import one_in
 from zygote_py import gradient, hessian, value_and_gradient
@@ -151,6 +152,20 @@ def within_the_loop_that_writes_the_same(q):
     return np.sum(q * q) + s
 
 
+def through_a_view(q):
+    n = len(q)
+    q, v = q.copy(), 0.1 * q
+    tail = q[1:]
+    for _ in range(3):
+        for i in range(n - 1):
+            tail[i] += 0.5 * v[i]
+        for i in range(n):
+            v[i] += 0.1 * attraction(q, i)
+        for i in range(n - 1):
+            q[i] += 0.5 * v[i]
+    return np.sum(q * q)
+
+
 def three_in_a_row(q):
     n = len(q)
     q, s = q.copy(), 0.0
@@ -225,9 +240,21 @@ def columns_and_rows(q):
     return np.sum(p * p) + s
 
 
-ONCE = {two_halves: 1, two_halves_of_the_argument: 2, three_in_a_row: 1, matrices: 1}
+def once_in_a_step(q):
+    n = len(q)
+    q, v = q.copy(), 0.1 * q
+    for _ in range(3):
+        for i in range(n):
+            q[i] += v[i]
+        for i in range(n):
+            v[i] += 0.1 * attraction(q, i)
+    return np.sum(q * q) + np.sum(v)
+
+
+ONCE = {two_halves: 1, two_halves_of_the_argument: 2, three_in_a_row: 1, matrices: 1, after_a_write_to_one_element: 1}
 OTHERS = [read_between, fewer_elements_first, more_elements_first, under_a_condition, under_a_condition_in_the_loop]
-OTHERS += [after_a_write_to_one_element, within_the_loop_that_writes_the_same, of_a_number_that_grows, columns_and_rows]
+OTHERS += [through_a_view, within_the_loop_that_writes_the_same, of_a_number_that_grows, columns_and_rows]
+OTHERS += [once_in_a_step]
 
 
 @pytest.mark.parametrize("f", [*ONCE, *OTHERS], ids=lambda f: f.__name__)
@@ -245,6 +272,11 @@ def test_gradients(f):
 @pytest.mark.parametrize("f", one_in(5, [*ONCE, *OTHERS]), ids=lambda f: f.__name__)
 def test_compiled(f):
     np.testing.assert_allclose(gradient(f)(Q.copy()), differences(f, Q)[0], rtol=2e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("f", one_in(3, OTHERS), ids=lambda f: f.__name__)
+def test_others(f):
+    check_not_made("undone-once", f, Q)
 
 
 def test_a_hessian():
