@@ -92,10 +92,14 @@ def unless_native() -> Any:
 
 
 def one_in(n: int, cases: Iterable[Any], mark: str | None = None) -> list[Any]:
-    """All cases for `parametrize`: every n-th, from the first on, with a mark; without one, the others are `long`."""
+    """All cases for `parametrize`: every n-th, from the first on, with a mark; without one, the others are `long`.
+
+    Cases made by `pytest.param` keep their marks and ids.
+    """
     found = []
     for k, case in enumerate(cases):
         chosen = k % n == 0
         marks = [getattr(pytest.mark, mark or "long")] if chosen == (mark is not None) else []
-        found.append(pytest.param(*(case if type(case) is tuple else (case,)), marks=marks))
+        held = case if hasattr(case, "marks") else pytest.param(*(case if type(case) is tuple else (case,)))
+        found.append(pytest.param(*held.values, marks=(*held.marks, *marks), id=held.id))
     return found

@@ -12,6 +12,7 @@ import pytest
 from numba.typed import List
 
 from tests.api.test_containers import Spring
+from tests.modes import one_in
 from zygote_py import DifferentiationError, checkpoint, derivative, gradient
 
 pytestmark = pytest.mark.interpreted
@@ -123,7 +124,7 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("function", CASES)
+@pytest.mark.parametrize("function", one_in(2, CASES))
 def test_the_second_run_sees_what_the_first_one_saw(function):
     x, h = 1.3, 1e-4
     up, middle, down = function(x + h), function(x), function(x - h)

@@ -13,6 +13,7 @@ import pytest
 from numba.core import event
 
 import zygote_py as zg
+from tests.modes import one_in
 from zygote_py.base import compilation, stage, timings
 
 SCALE = np.array([1.0, 2.0])
@@ -68,7 +69,7 @@ def unfrozen():
         gc.freeze()
 
 
-@pytest.mark.parametrize(("promoted", "old"), [(0, True), (timings._MOST_PROMOTED, False)])
+@pytest.mark.parametrize(("promoted", "old"), one_in(2, [(0, True), (timings._MOST_PROMOTED, False)]))
 def test_garbage_collection_is_as_before_afterwards(monkeypatch, unfrozen, promoted, old):
     monkeypatch.setattr("zygote_py.base.timings._promoted", promoted)
     known = gc.get_threshold()

@@ -231,7 +231,7 @@ def close(a, b):
 
 
 @pytest.mark.interpreted
-@pytest.mark.parametrize("name", one_in(2, INTERPRETED))
+@pytest.mark.parametrize("name", one_in(3, INTERPRETED))
 def test_products_with_the_hessian(name):
     function, given, v, w = case(name)
     expected = second(function, given, v, w)
@@ -263,7 +263,7 @@ def slope_by_x(function, given, h=1e-5):
 
 
 @pytest.mark.interpreted
-@pytest.mark.parametrize("name", INTERPRETED)
+@pytest.mark.parametrize("name", one_in(2, INTERPRETED))
 def test_derivatives_of_gradients_by_the_other_argument(name):
     function, given, _, w = case(name)
     found = derivative(gradient(function, wrt=0), wrt=1)(given, 1.5)
@@ -301,7 +301,7 @@ def test_in_compiled_code(name):
 
 
 @pytest.mark.interpreted
-@pytest.mark.parametrize("name", INTERPRETED)
+@pytest.mark.parametrize("name", one_in(2, INTERPRETED[::-1]))
 def test_pullbacks(name):
     function, given, _, w = case(name)
 

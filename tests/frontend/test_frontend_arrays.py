@@ -78,17 +78,17 @@ def stages(function: Callable[..., Any], signature: tuple[Any, ...]) -> tuple[An
 
 
 def marked() -> Iterator[Any]:
-    """All cases; those of a function's further types run for long, unless it is about types, and so do every other's.
+    """All cases; those of a function's further types run for long, unless it is about types, and so do two thirds.
 
-    What is emitted for every tenth function is compiled, for the others it is interpreted.
+    What is emitted for every fifteenth function is compiled, for the others it is interpreted.
     """
     first: dict[Callable[..., Any], tuple[Any, ...]] = {}
     for function, args in CASES:
         types = tuple(map(typeof, args))
         often = types == first.setdefault(function, types) or function.__name__ in IN_ALL_TYPES
         number = list(first).index(function)
-        often = often and number % 2 == 0
-        mode = pytest.mark.interpreted if number % 10 else pytest.mark.compiled
+        often = often and number % 3 == 0
+        mode = pytest.mark.interpreted if number % 15 else pytest.mark.compiled
         yield pytest.param(function, args, marks=mode if often else (mode, pytest.mark.long))
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numba import config, cuda, float64
 
+from tests.modes import one_in
 from zygote_py import adjoint_kernel
 
 if not config.ENABLE_CUDASIM:
@@ -136,13 +137,16 @@ class Changed:
 
 @pytest.mark.parametrize(
     ("old", "new", "found"),
-    [
-        ("cuda.atomic.add(dx, 0, ", "dx[0] += (", "a race, in order: Race(array='dx'"),
-        ("cuda.atomic.add(dx, i, ", "dx[i] += (", "a race, in order: Race(array='dx'"),
-        ("math.cos(", "1.001 * math.cos(", "a gradient, in order: `dx[0]`"),
-        ("dout[i] = 0.0", "dout[i] = dt", "a gradient, in order: `dout"),
-        (" = 0.0", " = 0.0\n        out[i] += 1.0", "a value, in order: `out`"),
-    ],
+    one_in(
+        2,
+        [
+            ("cuda.atomic.add(dx, 0, ", "dx[0] += (", "a race, in order: Race(array='dx'"),
+            ("cuda.atomic.add(dx, i, ", "dx[i] += (", "a race, in order: Race(array='dx'"),
+            ("math.cos(", "1.001 * math.cos(", "a gradient, in order: `dx[0]`"),
+            ("dout[i] = 0.0", "dout[i] = dt", "a gradient, in order: `dout"),
+            (" = 0.0", " = 0.0\n        out[i] += 1.0", "a value, in order: `out`"),
+        ],
+    ),
 )
 def test_a_wrong_adjoint_is_found(old, new, found):
     assert check(CASE).kind is Kind.OK
@@ -197,11 +201,14 @@ def test_barriers_in_device_functions(order):
 
 @pytest.mark.parametrize(
     ("kernel", "grid", "arrays"),
-    [
-        (tree, (2, 8), [some(13), some(2)]),
-        (product, ((2, 2), (TILE, TILE)), [some(5, 4), some(4, 6), some(5, 6)]),
-        (softmax, (3, 4), [some(12) + np.arange(12.0), some(12)]),
-    ],
+    one_in(
+        3,
+        [
+            (softmax, (3, 4), [some(12) + np.arange(12.0), some(12)]),
+            (tree, (2, 8), [some(13), some(2)]),
+            (product, ((2, 2), (TILE, TILE)), [some(5, 4), some(4, 6), some(5, 6)]),
+        ],
+    ),
 )
 def test_the_model_computes_what_the_simulator_does(kernel, grid, arrays):
     def run():

@@ -12,6 +12,7 @@ import pytest
 from numba.typed import List
 
 from tests.checking.derivatives import ALL_ROUTES, PRECISELY, check_derivatives
+from tests.modes import one_in
 from zygote_py import DifferentiationError, gradient
 
 pytestmark = pytest.mark.interpreted
@@ -251,7 +252,7 @@ PROGRAMS = [
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
-@pytest.mark.parametrize("n", [1, 4])
+@pytest.mark.parametrize("n", one_in(2, [4, 1]))
 def test_programs(program, n):
     if program in (other_methods, operators) and n == 1:
         n = 3

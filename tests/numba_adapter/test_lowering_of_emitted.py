@@ -12,6 +12,7 @@ from numba.core import event, ir, postproc
 from numba.core.compiler import run_frontend
 from numba.core.runtime import _nrt_python, rtsys
 
+from tests.modes import one_in
 from zygote_py import gradient
 from zygote_py.numba_adapter.base import quick_liveness
 from zygote_py.numba_adapter.emitted.edges import separate_deaths
@@ -300,16 +301,14 @@ def allocations(n, a, m):
     return x, np.zeros(n), np.zeros((n, 2, m), np.complex128), np.zeros(m, np.bool_), np.zeros_like(a), y
 
 
-A_MATRIX = np.arange(24.0).reshape(4, 6)
+MATRIX = np.arange(24.0).reshape(4, 6)
 
 
-@pytest.mark.parametrize(
-    "a", [A_MATRIX, np.asfortranarray(A_MATRIX), A_MATRIX[::2, ::3], np.float32([1.0]), np.array(1.0)]
-)
+@pytest.mark.parametrize("a", one_in(2, [MATRIX, MATRIX.copy("F"), MATRIX[::2, ::3], np.float32([1.0]), np.array(1.0)]))
 def test_allocations(a):
-    compiled = numba.njit(allocations, pipeline_class=EmittedPipeline)
+    compiled, by_numba = numba.njit(allocations, pipeline_class=EmittedPipeline), numba.njit(allocations)
     for n, m in ((2, 3), (0, 1)):
-        for found, expected in zip(compiled(n, a, m), numba.njit(allocations)(n, a, m), strict=True):
+        for found, expected in zip(compiled(n, a, m), by_numba(n, a, m), strict=True):
             np.testing.assert_array_equal(found, expected)
             assert (found.dtype, found.shape, found.strides) == (expected.dtype, expected.shape, expected.strides)
             assert found.flags.writeable
@@ -335,7 +334,7 @@ def test_arrays_without_elements():
 
 def test_allocations_compile_no_functions():
     compiled = []
-    numba.njit(pipeline_class=EmittedPipeline)(allocations)(2, A_MATRIX, 3)  # what else it needs is compiled now
+    numba.njit(pipeline_class=EmittedPipeline)(allocations)(2, MATRIX, 3)  # what else it needs is compiled now
 
     class Compilations(event.Listener):
         def on_start(self, event):
@@ -491,9 +490,6 @@ def put_into_the_last(a, b):
     if len(a) > 2:
         a = b
     a[:] = saved
-
-
-MATRIX = np.arange(24.0).reshape(4, 6)
 
 
 STORED = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 import numba
@@ -14,6 +15,7 @@ from zygote_py.numba_adapter.emitted.pipeline import EmittedPipeline
 pytestmark = pytest.mark.compiled
 
 
+@functools.cache
 def both(f):
     return numba.njit(f), numba.njit(pipeline_class=EmittedPipeline)(f)
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.checking.derivatives import ARRAYS, check_derivatives
+from tests.modes import one_in
 
 pytestmark = pytest.mark.interpreted
 
@@ -170,14 +171,7 @@ NAMES = [f"{k}-{_name(case)}" for k, case in enumerate(CASES)]
 each_case = pytest.mark.parametrize(("function", "args", "options"), CASES, ids=NAMES)
 
 
-def some():
-    """All cases, of which every other one runs for long."""
-    for k, case in enumerate(CASES):
-        held = case if hasattr(case, "marks") else pytest.param(*case)
-        yield pytest.param(*held.values, marks=(*held.marks, *([pytest.mark.long] if k % 2 else [])))
-
-
-@pytest.mark.parametrize(("function", "args", "options"), list(some()), ids=NAMES)
+@pytest.mark.parametrize(("function", "args", "options"), one_in(3, CASES), ids=NAMES)
 def test_gradient(function, args, options):
     first = options.get("layouts", "C")[0]
     single = function in IN_SINGLE and options.get("float32", True)

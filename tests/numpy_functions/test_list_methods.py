@@ -292,7 +292,7 @@ TYPED = (compared, assigned_typed)  # in which typed lists do something else tha
 
 
 @pytest.mark.parametrize(
-    "program", one_in(2, (each for each in PROGRAMS if each not in TYPED)), ids=lambda each: each.__name__
+    "program", one_in(3, (each for each in PROGRAMS if each not in TYPED)), ids=lambda each: each.__name__
 )
 def test_programs(program):
     check_derivatives(program, X.copy())

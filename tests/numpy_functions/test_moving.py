@@ -100,7 +100,7 @@ SELECTING: dict[str, Case] = {
 CASES = {**JOINING, **MOVING, **MAKING, **SELECTING}
 
 
-@pytest.mark.parametrize("name", one_in(2, CASES))
+@pytest.mark.parametrize("name", one_in(3, CASES))
 def test_gradient(name):
     function, args = CASES[name]
     check_derivatives(function, *args, reference="numba")

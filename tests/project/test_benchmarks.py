@@ -26,7 +26,7 @@ def quick_ones(names, n=1):
     return one_in(n, quick) + [pytest.param(name, marks=pytest.mark.long) for name in names if name in SLOW]
 
 
-@pytest.mark.parametrize("name", quick_ones(CASES, 2))
+@pytest.mark.parametrize("name", quick_ones(CASES, 4))
 def test_gradients_agree_with_those_by_hand_and_with_differences(name):
     check(CASES[name](False))
 

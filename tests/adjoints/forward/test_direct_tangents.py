@@ -60,7 +60,7 @@ def differences(f: Any, given: tuple[Any, ...], tangents: tuple[Any, ...]) -> An
 
 
 @pytest.mark.parametrize("op", PRODUCTS, ids=lambda op: op.__name__)
-@pytest.mark.parametrize("layouts", one_in(2, ["CC", "FC", "AC", "CF", "AA"]))
+@pytest.mark.parametrize("layouts", one_in(3, ["CC", "FC", "CF", "AC", "AA"]))
 @pytest.mark.parametrize("dtype", [np.float64, np.complex64])
 def test_products(op, layouts, dtype):
     rng = np.random.default_rng(1)

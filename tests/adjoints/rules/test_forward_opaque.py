@@ -13,6 +13,7 @@ import pytest
 
 import zygote_py as zg
 from tests.adjoints.rules.opaque_cases import CASES, Case, draw
+from tests.modes import one_in
 from tests.plain import plain
 from zygote_py.api.directions import pushforward
 
@@ -46,7 +47,7 @@ SLOW = (
 
 @pytest.mark.parametrize(
     "case",
-    [pytest.param(each, marks=pytest.mark.long if each.name in SLOW else ()) for each in chosen()],
+    one_in(2, [pytest.param(each, marks=pytest.mark.long if each.name in SLOW else ()) for each in chosen()]),
     ids=lambda case: case.name,
 )
 def test_tangents_and_adjoints(case: Case) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 import warnings
 
 import numpy as np
@@ -208,7 +209,7 @@ def test_helpers_have_a_type_in_single_precision_and_for_adjoints_in_double_prec
 SLOW = (
     *(np.linalg.svd, np.linalg.lstsq, np.linalg.qr, np.linalg.eig, np.linalg.eigh, np.linalg.eigvals),
     *(np.linalg.matrix_power, np.linalg.pinv, np.linalg.solve, np.linalg.cond, np.linalg.det, np.linalg.norm),
-    np.linalg.cholesky,
+    *(np.linalg.cholesky, np.linalg.eigvalsh, np.dot, operator.matmul),
 )
 
 

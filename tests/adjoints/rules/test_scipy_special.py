@@ -316,7 +316,7 @@ class Forward:
         return float(read(adjoint.result))
 
 
-@pytest.mark.parametrize("case", one_in(2, CASES), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", one_in(3, CASES), ids=lambda case: case.name)
 def test_first_and_second_derivatives(case: Case) -> None:
     call = call_of(case)
     rule = rule_for(call)

@@ -253,7 +253,7 @@ TRIED = [(*case, how) for k, case in enumerate(CASES) for how in (HOW if k % 2 e
 
 
 @pytest.mark.parametrize(
-    ("program", "args", "how"), one_in(3, TRIED), ids=[f"{case[0].__name__}-{case[2]}" for case in TRIED]
+    ("program", "args", "how"), one_in(5, TRIED), ids=[f"{case[0].__name__}-{case[2]}" for case in TRIED]
 )
 def test_in_plain_python(program, args, how):
     derivative = zg.value_and_gradient(with_checkpoints(program, *how))

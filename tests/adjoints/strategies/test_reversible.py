@@ -75,7 +75,7 @@ WALKING = [
 ]
 
 
-@pytest.mark.parametrize(("program", "args"), one_in(2, WALKING), ids=lambda each: getattr(each, "__name__", ""))
+@pytest.mark.parametrize(("program", "args"), one_in(3, WALKING), ids=lambda each: getattr(each, "__name__", ""))
 def test_gradients_of_loops_that_walk_back(program, args):
     assert walks_back(program, *args)
     check_derivatives(program, *args, tolerance=1e-6)
@@ -283,7 +283,7 @@ STORING = [
 ]
 
 
-@pytest.mark.parametrize(("program", "args"), one_in(2, STORING), ids=lambda each: getattr(each, "__name__", ""))
+@pytest.mark.parametrize(("program", "args"), one_in(3, STORING), ids=lambda each: getattr(each, "__name__", ""))
 def test_gradients_of_other_loops(program, args):
     assert "_step_back(" not in zg.gradient(program).source(*args)
     check_derivatives(program, *args, tolerance=1e-6)
