@@ -128,7 +128,7 @@ X, K = 1.7, 0.9
 
 
 class _Complex:
-    """What the programs call, of complex numbers."""
+    """The functions that the programs call, of complex numbers."""
 
     sqrt, sin = staticmethod(np.sqrt), staticmethod(np.sin)
 

@@ -23,7 +23,7 @@ def attraction(q, i):
 
 
 def two_halves(q):
-    """What the second half of a step and the first half of the next one write is undone once."""
+    """The second half of a step and the first half of the next one are undone together."""
     n = len(q)
     q, v = q.copy(), 0.1 * q
     for _ in range(3):
