@@ -71,8 +71,8 @@ MEMORY_FAULTS = (
     fault(
         "a write is not undone though what it replaces is read before",
         "adjoints/reverse/stored/rewinding.py",
-        "        return has_reads(reach(own.loop.entering, self._preds.__getitem__, alike))\n",
-        "        return has_reads(own.loop.entering)\n",
+        "        before = reach(own.loop.entering, self._preds.__getitem__, alike)\n",
+        "        before = own.loop.entering\n",
         "adjoints/reverse/test_undone_writes",
         "adjoints/reverse/test_rewinding",
     ),

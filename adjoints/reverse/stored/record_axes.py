@@ -116,23 +116,25 @@ def _triangle(trip: Trip, around: Trip, outermost: Loop) -> Triangle | None:
     how = around.counted
     if how is None or is_left_out("triangular-records"):
         return None
-    slope = (_slope(trip.count, how.phi, outermost) or 0) * how.step
+    slope = (_slope(trip.count, {how.phi: 1}, outermost) or 0) * how.step
     start = hoist(how.start, outermost) if abs(slope) == 1 else None
     first = None if start is None else hoist(trip.count, outermost, {how.phi: start})
     rows = None if first is None else hoist(around.count, outermost)
     return None if first is None or rows is None else Triangle(around.loop, rows, first, slope)
 
 
-def _slope(operand: Operand, counter: Value, outermost: Loop) -> int | None:
-    """Return the multiple of `counter` in a sum, of which the rest is the same in all iterations; None if it is not."""
-    if operand is counter:
-        return 1
+def _slope(operand: Operand, known: dict[Operand, int | None], outermost: Loop) -> int | None:
+    """Return the multiple of a counter in a sum, of which the rest is the same in all iterations; None if it is not.
+
+    The counter, of which it is 1, and parts of the sum that were met before are `known`.
+    """
+    if operand in known:
+        return known[operand]
     if not isinstance(operand, Instr) or operand.op not in (operator.add, operator.sub):
         return 0 if hoist(operand, outermost) is not None else None
-    left, right = (_slope(each, counter, outermost) for each in operand.args)
-    if left is None or right is None:
-        return None
-    return left + right if operand.op is operator.add else left - right
+    left, right = (_slope(each, known, outermost) for each in operand.args)
+    known[operand] = None if left is None or right is None else left + right * (1 if operand.op is operator.add else -1)
+    return known[operand]
 
 
 def _is_less_or_equal(count: Operand, other: Operand) -> bool:

@@ -21,7 +21,8 @@ caller is finally set to the contents at the end of the function again. Rewindin
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
+from functools import cached_property
 
 from numba import types
 
@@ -142,21 +143,26 @@ class Rewinding:
 
     def _is_read_before(self, root: Value, write: Write, sweeps: Mapping[Write, _Sweep]) -> bool:
         """Return whether what a write replaces may be read again before another write, which precedes it, is undone."""
-
-        def has_reads(blocks: Iterable[Block]) -> bool:
-            return any(self.root_of(instr, block) is root for block in blocks for instr in block.instrs)
-
-        own = sweeps[write]
-        if has_reads(own.loop.order):
-            return True
+        own, reading = sweeps[write], self._reading.get(root, set())
         alike = {
             each.loop.header
             for each in sweeps.values()
             if each.elements == own.elements
             and (each.loop is own.loop or own.loop.header not in each.loop)
-            and not has_reads(each.loop.order)
+            and reading.isdisjoint(each.loop.order)
         }
-        return has_reads(reach(own.loop.entering, self._preds.__getitem__, alike))
+        before = reach(own.loop.entering, self._preds.__getitem__, alike)
+        return not reading.isdisjoint(own.loop.order) or not reading.isdisjoint(before)
+
+    @cached_property
+    def _reading(self) -> dict[Value, set[Block]]:
+        """Return the blocks in which elements of each root are read, as they may be again in the reverse sweep."""
+        found: dict[Value, set[Block]] = {}
+        for block in self._forward.blocks:
+            for instr in block.instrs:
+                if (root := self.root_of(instr, block)) is not None:
+                    found.setdefault(root, set()).add(block)
+        return found
 
 
 @dataclass(frozen=True, eq=False)

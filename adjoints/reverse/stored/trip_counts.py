@@ -160,30 +160,37 @@ def hoist(operand: Operand, loop: Loop, known: Mapping[Value, Operand] = Mapping
     It is the same if the loop computes it at all: checks of lengths, which may raise, remain in the loop. Values that
     are `known` are replaced.
     """
-    if isinstance(operand, Value) and operand in known:
-        return known[operand]
-    if invariant(operand, loop):
+    return _hoisted(operand, loop, dict(known))
+
+
+def _hoisted(operand: Operand, loop: Loop, made: dict[Value, Operand | None]) -> Operand | None:
+    if invariant(operand, loop) or not isinstance(operand, Value):
         return operand
-    if not isinstance(operand, Instr):
-        return None
-    record = ops.of(operand.op)
-    if not record.hoistable and record.role is not ops.Role.CHECK and not is_view(operand):
+    if operand not in made:
+        made[operand] = _copied(operand, loop, made) if isinstance(operand, Instr) else None
+    return made[operand]
+
+
+def _copied(instr: Instr, loop: Loop, made: dict[Value, Operand | None]) -> Operand | None:
+    """Return the result of a copy of an instruction before `loop`; None if there cannot be one."""
+    record = ops.of(instr.op)
+    if not record.hoistable and record.role is not ops.Role.CHECK and not is_view(instr):
         return None
     args = []
-    for arg in operand.args:
-        hoisted = hoist(arg, loop, known)
+    for arg in instr.args:
+        hoisted = _hoisted(arg, loop, made)
         if hoisted is None:
             return None
         args.append(hoisted)
     (preheader,) = loop.entering
-    if operand.op is ops.fitting_length:
+    if instr.op is ops.fitting_length:
         return args[0]
-    if operand.op is ops.common_length:
+    if instr.op is ops.common_length:
         first, second = args
         return _common_length(first, second, preheader)
-    if operand.op in (operator.add, operator.sub):
-        return _count_of(preheader, operand.op, *args)
-    copy = operand.copy(tuple(args), with_origin=False)
+    if instr.op in (operator.add, operator.sub):
+        return _count_of(preheader, instr.op, *args)
+    copy = instr.copy(tuple(args), with_origin=False)
     preheader.instrs.append(copy)
     return copy
 
