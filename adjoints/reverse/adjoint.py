@@ -330,7 +330,7 @@ class _Builder:
             seen = instr if direct is None else direct.stand_in
             for number, argument in enumerate(seen.args):
                 if argument in self.activity and rule.passes(number):
-                    adjoint, factor = self.guards.factor(instr, dy, rule, number)
+                    adjoint, factor = self.guards.factor(instr, dy, rule, number, seen)
                     contribution = expand(rule, number, seen, adjoint, self._emit, _alpha)
                     self.guards.hang(contribution, adjoint, factor, instr, number)
                     self._add(argument, contribution)

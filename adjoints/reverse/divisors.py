@@ -2,13 +2,13 @@
 
     %r = math.sqrt %x
     %b = mul %x, %r
-    %y = truediv %c, %b                     %t = truediv @y, @x
-                                            %dx = mul (mul -1.5, %t), %dy
+    %y = truediv %c, %b                     %t = truediv %dy, @x
+                                            %dx = mul (mul -1.5, %t), @y
 
 By the rules of quotients, of products and of roots it would be divided by %b and multiplied by %r, both of which would
-have to be known in the reverse sweep. It is so wherever the steps from the value to its power are used by the quotient
-alone, in the same block, and where the numerator has no adjoint, which would be divided by %b as well. Nor is it so of
-the inverse of a product or of a whole power, whose adjoint needs no division.
+have to be known in the reverse sweep. The direct form is used where the steps from the value to its power are used by
+the quotient alone, in the same block, and where the numerator has no adjoint, which would be divided by %b as well; but
+not for the inverse of a product or of a whole power, whose adjoint needs no division.
 """
 
 from __future__ import annotations
@@ -47,14 +47,12 @@ class Direct:
 def direct_contributions(primal: Function, activity: Activity) -> Mapping[Instr, Direct]:
     """Return the quotients of a primal that contribute to the value of which their divisor is a power."""
     found: dict[Instr, Direct] = {}
-    if is_left_out("direct-divisors"):
-        return found
+    if is_left_out("direct-divisors") or any(instr.op is ops.guarded for instr in primal.instrs()):
+        return found  # a derivative may have guards of its own, whose chains remain as they are
     used: Mapping[Value, Sequence[Use]] | None = None
     for block in primal.blocks:
         local: set[Instr] = set()
         for instr in block.instrs:
-            if instr.op is ops.guarded:
-                return {}  # a derivative that has guards of its own, whose chains remain as they are
             if instr.op not in _QUOTIENTS or instr not in activity or not isinstance(instr.type, types.Float):
                 continue
             if len(instr.args) == 2 and instr.args[0] not in activity:
@@ -89,6 +87,8 @@ class _Finder:
         if constant_value(numerator) == 1 and not self._has_roots:
             return None
         if base is divisor or base.type != self._quotient.type or not isinstance(base, Value):
+            return None
+        if exponent == 0 or not math.isfinite(exponent):
             return None
         return Direct(base, _rule(exponent), Instr(operator.truediv, (base, self._quotient), base.type))
 
@@ -146,5 +146,5 @@ def _is_root(operand: Operand, of: Operand) -> bool:
 @functools.cache
 def _rule(exponent: float) -> Rule:
     """Return the rule of `c / x**exponent`, given its value `q`."""
-    factor = "-(q / x)" if exponent == 1 else f"{-exponent!r} * (q / x)"
-    return row(x=f"({factor}) * dy", q=None)
+    factor = "-(dy / x)" if exponent == 1 else f"{-exponent!r} * (dy / x)"
+    return row(x=f"({factor}) * q", q=None)

@@ -64,8 +64,11 @@ class Guards:
         """Return whether an adjoint needs no guard."""
         return adjoint not in self._hangs_by
 
-    def factor(self, instr: Instr, dy: Operand, rule: Rule, number: int) -> tuple[Operand, Operand | None]:
-        """Return the adjoint to use for a contribution to an argument, and the factor the contribution hangs by."""
+    def factor(self, instr: Instr, dy: Operand, rule: Rule, number: int, seen: Instr) -> tuple[Operand, Operand | None]:
+        """Return the adjoint to use for a contribution, and the factor the contribution hangs by.
+
+        The contribution of `instr` is to an argument of `seen`, which the rule is about.
+        """
         text = rule.adjoints[number]
         assert text is not None
         if dy in self._multiples:
@@ -73,7 +76,7 @@ class Guards:
         degree = self._left_out.get(instr, Degree.KEPT)
         if degree is Degree.KEPT or leaves_out(text):
             return self.settled(dy), None
-        if vanishes(text) or _is_finite(instr, rule, number):
+        if vanishes(text) or _is_finite(seen, rule, number):
             if sum(each is not None for each in rule.adjoints) > 1:  # one guard before the chain branches
                 return self.settled(dy), None
             return dy, self._hangs_by.get(dy)

@@ -227,7 +227,9 @@ class Alphas:
     def _axes_of(self, loop: Loop) -> tuple[Axis, ...] | None:
         if loop not in self._axes:
             around = () if loop.parent is None else self._axes_of(loop.parent)
-            self._axes[loop] = None if around is None else axes_of(loop, around, self._sweeps.trips)
+            self._axes[loop] = (
+                None if around is None else axes_of(loop, around, self._sweeps.trips, self._sweeps.nest.tree)
+            )
         return self._axes[loop]
 
     def _make_record(self, node: Demand) -> Instr:

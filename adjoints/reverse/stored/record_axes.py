@@ -15,7 +15,7 @@ import operator
 from collections.abc import Callable, Mapping
 
 from zygote_py.adjoints.reverse.stored.trip_counts import INDEX, Trip, cannot_be_negative, hoist, named
-from zygote_py.ir import Const, Instr, Loop, Operand, Value, is_left_out, is_zero
+from zygote_py.ir import Const, DominatorTree, Instr, Loop, Operand, Value, is_left_out, is_zero
 from zygote_py.ir.lazy_dataclass import dataclass
 
 Compute = Callable[..., Operand]  # of an operation and its operands, where an integer is needed
@@ -37,20 +37,8 @@ class Triangle:
     def row(self, index: Operand, compute: Compute, read: Callable[[Value], Operand] = lambda value: value) -> Operand:
         """Return the place of the first iteration of a row; `read` returns what is known before the loops."""
         first = read(self.first) if isinstance(self.first, Value) else self.first
-        place = Triangle(self.outer, self.rows, first, self.slope).before(index, compute)
+        place = _before(index, first, self.slope, compute)
         return named(compute(max, place, _ZERO), "row")  # which cannot be negative, as the back end sees then
-
-    def before(self, row: Operand, compute: Compute) -> Operand:
-        """Return the number of iterations in the rows before one, which has any itself or follows one that has."""
-        if self.slope < 0:
-            lengths = compute(operator.sub, compute(operator.mul, Const(2, INDEX), self.first), row)
-            return _half(row, compute(operator.add, lengths, _ONE), compute)
-        # Rows of 1, 2, ... iterations would precede the first one, and do not exist.
-        least = not_negative(self.first, compute)
-        length = row if is_zero(self.first) else compute(operator.add, row, self.first)
-        found = _half(length, compute(operator.sub, length, _ONE), compute)
-        missing = _half(least, compute(operator.sub, least, _ONE), compute)
-        return found if is_zero(missing) else compute(operator.sub, found, missing)
 
     def size(self, compute: Compute) -> Operand:
         """Return the number of iterations in all rows."""
@@ -59,10 +47,10 @@ class Triangle:
             return _half(first, compute(operator.add, first, _ONE), compute)
         rows = not_negative(self.rows, compute)
         if self.slope < 0:
-            return self.before(compute(min, rows, not_negative(self.first, compute)), compute)
+            return _before(compute(min, rows, not_negative(self.first, compute)), self.first, self.slope, compute)
         if not cannot_be_negative(self.first):
             rows = compute(max, rows, compute(operator.neg, self.first))
-        return self.before(rows, compute)
+        return _before(rows, self.first, self.slope, compute)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,10 +78,29 @@ class Axis:
         return Axis(self.loop, Triangle(self.count.outer, rows, first, self.count.slope))
 
 
-def axes_of(loop: Loop, around: tuple[Axis, ...], trips: Mapping[Loop, Trip]) -> tuple[Axis, ...] | None:
+def _before(row: Operand, first: Operand, slope: int, compute: Compute) -> Operand:
+    """Return the number of iterations before a row of a triangle whose first row has `first`, and each `slope` more.
+
+    The row has iterations itself, or follows one that has; of other rows the result is of no use.
+    """
+    if slope < 0:
+        lengths = compute(operator.sub, compute(operator.mul, Const(2, INDEX), first), row)
+        return _half(row, compute(operator.add, lengths, _ONE), compute)
+    # Rows of 1, 2, ... iterations would precede the first one, and do not exist.
+    least = not_negative(first, compute)
+    length = row if is_zero(first) else compute(operator.add, row, first)
+    found = _half(length, compute(operator.sub, length, _ONE), compute)
+    missing = _half(least, compute(operator.sub, least, _ONE), compute)
+    return found if is_zero(missing) else compute(operator.sub, found, missing)
+
+
+def axes_of(
+    loop: Loop, around: tuple[Axis, ...], trips: Mapping[Loop, Trip], tree: DominatorTree
+) -> tuple[Axis, ...] | None:
     """Return the axes of the records of a loop, given those of the loop around it.
 
-    There are none if its iterations are not known before the outermost loop.
+    There are none if its iterations are not known before the outermost loop. Two loops make a triangle only if the
+    inner one runs in each row: others may have few of so many iterations.
     """
     if trips[loop].counted is None:
         return None
@@ -105,8 +112,13 @@ def axes_of(loop: Loop, around: tuple[Axis, ...], trips: Mapping[Loop, Trip]) ->
     count = hoist(trips[loop].count, outermost)
     if count is not None:
         return (*around, Axis(loop, count))
+    always = loop
+    while always.parent is not None and tree.dominates(trips[always].preheader, trips[always.parent].latch):
+        always = always.parent
     for axis in around:
-        if not isinstance(axis.count, Triangle) and (found := _triangle(trips[loop], trips[axis.loop], outermost)):
+        if axis.loop.depth < always.depth or isinstance(axis.count, Triangle):
+            continue
+        if found := _triangle(trips[loop], trips[axis.loop], outermost):
             return (*(each for each in around if each is not axis), Axis(loop, found))
     return None
 

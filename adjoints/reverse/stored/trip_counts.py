@@ -188,7 +188,7 @@ def _copied(instr: Instr, loop: Loop, made: dict[Value, Operand | None]) -> Oper
     if instr.op is ops.common_length:
         first, second = args
         return _common_length(first, second, preheader)
-    if instr.op in (operator.add, operator.sub):
+    if instr.op in (operator.add, operator.sub) and all(each.type == INDEX for each in (instr, *instr.args)):
         return _count_of(preheader, instr.op, *args)
     copy = instr.copy(tuple(args), with_origin=False)
     preheader.instrs.append(copy)

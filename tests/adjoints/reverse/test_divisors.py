@@ -196,6 +196,20 @@ def test_long_products_and_high_powers():
         assert gradient(made["f"], wrt=0, mode="reverse")(1.0, K) == pytest.approx(expected, rel=1e-12)
 
 
+def test_exponents_that_overflow():
+    def f(x, k):
+        return k / (x**1e200) ** 1e200
+
+    assert gradient(f, wrt=0, mode="reverse")(1.0, K) == -np.inf
+
+
+def test_quotients_that_do_not_count():
+    def f(x):
+        return np.sum(np.sin(2.0 / (3.0 * x)) * np.where(x > 1.0, 1.0, 0.0))
+
+    np.testing.assert_array_equal(gradient(f)(np.array([1e-200])), [0.0])
+
+
 def test_both_arguments():
     found = gradient(by_its_root_and_itself)(X, K)
     assert found == pytest.approx((-1.5 * K * X**-2.5, X**-1.5), rel=1e-14)

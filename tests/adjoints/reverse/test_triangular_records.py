@@ -292,7 +292,24 @@ def with_an_end(x, n, m):
     return x
 
 
-OTHERS = [other_steps, rows_in_steps_of_two, three_deep, bands, of_a_number_that_changes, with_an_end]
+def only_for_some_rows(x, n, m):
+    """Of which there may be few, so that room for all would be too much."""
+    for i in range(n):
+        if i % 2 == 1:
+            for _ in range(i + 1, n):
+                x = math.sin(x)
+    return x
+
+
+OTHERS = [
+    only_for_some_rows,
+    other_steps,
+    rows_in_steps_of_two,
+    three_deep,
+    bands,
+    of_a_number_that_changes,
+    with_an_end,
+]
 OTHERS += [as_often_as_numbers_say, twice_as_many_each_time, squares, while_it_is_less]
 
 
