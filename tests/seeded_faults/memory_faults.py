@@ -93,8 +93,8 @@ MEMORY_FAULTS = (
     fault(
         "rows of a triangle that do not exist have a place",
         "adjoints/reverse/stored/record_axes.py",
-        "        missing = _half(least,",
-        "        missing = _half(_ZERO,",
+        "    missing = _half(least,",
+        "    missing = _half(_ZERO,",
         "adjoints/reverse/test_triangular_records",
     ),
     fault(
