@@ -302,13 +302,13 @@ class Alphas:
     def _outside(self, loop: Loop, axes: tuple[Axis, ...]) -> tuple[Block, tuple[Operand, ...]]:
         """Return where to allocate records: before the surrounding immediate loops, if the sizes are known there."""
         preheader = self._sweeps.trips[_around(loop)[0]].preheader
-        for loop in sorted(self._sweeps.immediate, key=lambda loop: -loop.depth):
-            if preheader not in loop:
+        for immediate in sorted(self._sweeps.immediate, key=lambda each: -each.depth):
+            if preheader not in immediate:
                 continue
-            hoisted = [axis.hoisted(loop) for axis in axes]
+            hoisted = [axis.hoisted(immediate) for axis in axes]
             if None in hoisted:
                 break
-            (preheader,), axes = loop.entering, tuple(each for each in hoisted if each is not None)
+            (preheader,), axes = immediate.entering, tuple(each for each in hoisted if each is not None)
         return preheader, tuple(axis.size(partial(append, preheader)) for axis in axes)
 
     def _pop(self, node: Demand, block: Block) -> Operand:
