@@ -256,9 +256,9 @@ def dropped_after(owner: Any, inner: Any, name: str, known: int) -> bool:
         (each.offset for each in instructions if inspect.iscode(each.argval) and each.argval == inner), default=0
     )
     jumps = [each for each in instructions if each.opcode in dis.hasjrel or each.opcode in dis.hasjabs]
-    in_loop = any(each.argval <= made < each.offset for each in jumps)
+    loops = [each.argval for each in jumps if each.argval <= made < each.offset]  # that contain it: where they begin
     stores = [each.offset for each in instructions if each.opname == "STORE_DEREF" and each.argval == name]
-    if not in_loop and not any(offset > made for offset in stores):
+    if not any(offset > made or any(offset >= first for first in loops) for offset in stores):
         return False
     return known < len(stores) + (name in parameters(owner))
 

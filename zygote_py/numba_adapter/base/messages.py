@@ -27,6 +27,7 @@ _LITERAL = re.compile(r"Literal\[(\w+)\]\([^()]*\)")
 _FUNCTION = re.compile(
     r"type\(CPUDispatcher\(<function (\S+) at 0x\w+>\)\)|function (\S+) at \d+ (?:Decoration\(.*?\) )?in \d+"
 )
+_FORM = re.compile(r"\b([A-Z]\w*?)(?:Form)?\((?:[^()]|\([^()]*\))*\) of (?=the function)")
 # Bytecodes that Numba does not know, by the statement they come from: what it is called, and what to do instead.
 _STATEMENTS = {
     "IMPORT_NAME": ("`import` in a function", "import at the top of the module", "import"),
@@ -290,6 +291,7 @@ def _first_line(text: str) -> str:
 def _readable(text: str) -> str:
     """Numba's names of types without what only it needs to know."""
     text = _FUNCTION.sub(lambda found: f"the function {found[1] or found[2]}".replace(".<locals>", ""), text)
+    text = _FORM.sub(lambda found: f"`{found[1].lower()}` of ", text)
     text = _LITERAL.sub(r"\1", text).replace("unicode_type", "str").replace("<iv=None>", "")
     return text.replace("pyobject", "a Python object").strip()
 

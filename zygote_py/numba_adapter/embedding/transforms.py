@@ -18,7 +18,7 @@ from functools import partial
 from types import FunctionType
 from typing import Any, Protocol
 
-from numba import types
+from numba import errors, types
 
 from zygote_py.adjoints import refuse
 from zygote_py.base import Ignored, calling, statements as st, stub
@@ -141,6 +141,17 @@ class DerivedType(ClosureType):
     def key(self) -> object:
         """The identity of the type."""
         return self.form, self.inner
+
+    def common(self, context: Any, other: Type) -> ClosureType | None:
+        """Return the type for both if they are made alike, of functions that differ in the captured variables alone."""
+        if not isinstance(other, DerivedType) or other.form != self.form or not isinstance(self.inner, ClosureType):
+            return None
+        inner = self.inner.common(context, other.inner)
+        return None if inner is None else DerivedType(self.form, inner, self.session)
+
+    def checkpointed(self) -> ClosureType:
+        """Refuse a checkpoint."""
+        raise errors.TypingError(f"`checkpoint` of a `{self.form}` is not supported: pass a function that calls it")
 
     def typed(self, argument_types: tuple[Type, ...]) -> st.TypedFunction:
         """Return the derived function for these argument types, of which the last is its own."""

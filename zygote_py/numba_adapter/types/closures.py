@@ -109,14 +109,6 @@ class ClosureConstructorType(CallableType, types.Opaque):
         return signature(ClosureType(self.maker, tuple(map(runtime_type, args))), *args)
 
 
-def _with_none(one: Type, other: Type) -> Type | None:
-    """The type of a value that is of one of two types, where these are the same but that it may be `None`."""
-    if one == other:
-        return one
-    kinds = {each.type if isinstance(each, types.Optional) else each for each in (one, other)} - {types.none}
-    return types.Optional(kinds.pop()) if len(kinds) == 1 else None
-
-
 class ClosureType(HandleType, FieldsType):
     """The type of an inner function with its captured variables, a named tuple.
 
@@ -138,13 +130,17 @@ class ClosureType(HandleType, FieldsType):
         """The identity of the type."""
         return self.maker, self.types, self.again
 
-    def unify(self, context: object, other: Type) -> Type | None:
-        """Return a type that holds values of both; a captured variable may turn out to be more than `None`."""
-        if isinstance(other, ClosureType) and other.maker is self.maker:
-            held: list[Any] = [_with_none(one, another) for one, another in zip(self.types, other.types, strict=True)]
-            if None not in held:
-                return ClosureType(self.maker, tuple(held), self.again and other.again)
-        return self.maker.session.united(self, other)
+    def unify(self, context: Any, other: Type) -> Type | None:
+        """Return a type that holds values of both."""
+        common = self.common(context, other)
+        return self.maker.session.united(self, other) if common is None else common
+
+    def common(self, context: Any, other: Type) -> ClosureType | None:
+        """Return the type for both if only captured variables differ, as `s` after an `s = 0` and a loop."""
+        if type(other) is not ClosureType or other.maker is not self.maker:
+            return None
+        held = tuple(context.unify_pairs(one, another) for one, another in zip(self.types, other.types, strict=True))
+        return None if None in held else ClosureType(self.maker, held, self.again and other.again)
 
     def checkpointed(self) -> ClosureType:
         """Return the type of the inner function with a checkpoint."""
