@@ -9,7 +9,7 @@ from zygote_py.ir import ops
 from zygote_py.ir.analysis import Memory, loop_nest
 from zygote_py.ir.arrays.aliasing import are_apart, same_elements
 from zygote_py.ir.arrays.boolean_indexing import find_positions, replace_masks
-from zygote_py.ir.arrays.classify import Kind, element, is_numeric, is_of_numbers_in_arrays
+from zygote_py.ir.arrays.classify import Kind, element, is_numeric, is_of_numbers_in_arrays, ndim
 from zygote_py.ir.arrays.elementwise import compute
 from zygote_py.ir.arrays.fusion import Group, Node, Plan, find_groups
 from zygote_py.ir.arrays.kernels import Kernel
@@ -149,7 +149,10 @@ class _Expansion:
         return added
 
     def _copy_overlapping(self, node: Node, group: Group, writer: Writer) -> list[Block]:
-        """Copy an array that a store reads directly and would overwrite before it has read all of it."""
+        """Copy an array that a store reads directly and would overwrite before it has read all of it.
+
+        Of `x[mask] = 0.0` NumPy and Numba read the mask as they go.
+        """
         target = node.target
         if target is None:
             return []
@@ -159,6 +162,8 @@ class _Expansion:
             if place == 0 or part in own or part not in node.parts or not self.memory.may_share(part, target):
                 continue
             if are_apart(part, target) or (node.kind is not Kind.SCATTER and same_elements(part, target)):
+                continue
+            if node.kind is Kind.MASKED_STORE and place == 2 and ndim(part) == ndim(target):
                 continue
             copy = Instr(np.copy, (part,), part.type, "", node.instr.loc)
             made = Group([Node(copy, Kind.ELEMENTWISE, node.position)], self.shapes.of(copy), False, node.position)

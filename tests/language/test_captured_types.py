@@ -126,6 +126,26 @@ def test_an_assignment_on_a_path_without_the_function():
     check_derivatives(sometimes_bound_early, 1.3, 3)
 
 
+def recursion_without_captures(x, n):
+    def power(v, m):
+        return v if m <= 0 else v * power(v, m - 1)
+
+    def product(v, m):
+        if m <= 0:
+            return v
+        return v * product(v, m - 1)
+
+    return power(x, n) + product(x, n)
+
+
+def derivatives_in_a_tuple(x, n):
+    def make(w):
+        return lambda v: v * v if w is None else v * w
+
+    h = gradient(make(None))
+    return in_turn((h, h), x)
+
+
 def derivative_of_two_types(x, n):
     s = 0
     for _ in range(n):
@@ -160,6 +180,8 @@ def function_and_derivative(x, n):
         (derivative_of_two_types, 2 * 1.3**2, 4 * 1.3),  # 2 x^2
         (derivatives_in_a_loop, 1.3 + 2 * 1.3**2, 1 + 4 * 1.3),  # x + 2 x^2
         (derivatives_of_derivatives, 6 * 1.3**2, 12 * 1.3),  # 6 x^2
+        (recursion_without_captures, 2 * 1.3**3, 6 * 1.3**2),  # x^3 twice
+        (derivatives_in_a_tuple, 4 * 1.3, 4.0),  # 2 (2 x)
         (function_and_derivative, 2 * 1.3**4, 8 * 1.3**3),  # h(x) = x^3, its derivative there 2 x^3 x
     ],
 )

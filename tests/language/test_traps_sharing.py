@@ -484,3 +484,67 @@ def test_the_gradient_called_twice():
     first[:] = np.nan
     np.testing.assert_array_equal(df(x), [3.0, 1.0, 0.75])
     np.testing.assert_array_equal(df(2 * x), [12.0, 4.0, 3.0])
+
+
+def test_a_mask_that_is_written_to_as_it_is_read():
+    """The mask was read before anything was written."""
+
+    def f(z, mask):
+        mask[::2] = True
+        mask[mask[::-1]] = False  # the first is False then, so that the last stays True
+        return np.sum(np.array([z, 10.0 * z, 100.0 * z])[mask])
+
+    def g(z, mask):
+        mask[0] = True
+        mask[1:][mask[:-1]] = True  # each makes the next True
+        return np.sum(np.array([z, 10.0 * z, 100.0 * z])[mask])
+
+    def h(z, mask):
+        mask[0] = True
+        mask[~mask[::-1]] = True  # of another array: all but the last
+        return np.sum(np.array([z, 10.0 * z, 100.0 * z])[mask])
+
+    none = np.zeros(3, np.bool_)
+    for function, slope in ((f, 100.0), (g, 111.0), (h, 11.0)):
+        for each in (function, numba.njit(function)):
+            assert each(1.5, none.copy()) == pytest.approx(1.5 * slope, rel=1e-14)
+        assert value_and_gradient(function)(1.5, none.copy()) == (pytest.approx(1.5 * slope, rel=1e-14), (slope, None))
+
+
+def an_index(z):
+    k = np.array([1, 2, 0])
+    k[k] = np.array([0, 1, 2])
+    return z * k[1]
+
+
+def a_view_of_an_index(z):
+    k = np.array([1, 2, 0])
+    k[k[::-1]] = 1
+    return z * k[1]
+
+
+def a_mask_of_values(z):
+    k = np.array([True, False, True])
+    k[k[::-1]] = [False, False]
+    return z * k[2]
+
+
+def a_mask_of_rows(z):
+    k = np.zeros((2, 2), np.bool_)
+    k[k[::-1, 0]] = True
+    return z * k[0, 1]
+
+
+@pytest.mark.parametrize("f", [an_index, a_view_of_an_index, a_mask_of_values, a_mask_of_rows])
+def test_an_index_that_is_written_to_as_it_is_read(f):
+    with pytest.raises(DifferentiationError, match="writes to an array by an index that is a part of it"):
+        gradient(f)(1.5)
+
+
+def test_a_mask_of_its_own_array():
+    def f(z):
+        k = np.array([True, False, True])
+        k[k] = np.array([False, True])
+        return z * k[0] + 10 * z * k[1] + 100 * z * k[2]
+
+    assert value_and_gradient(f)(1.5) == (150.0, 100.0)

@@ -175,7 +175,9 @@ def store_item(at: Emitter, array: Operand, index: Sequence[Operand], value: Low
         at.emit(ops.setitem, (array, at.cast(number(at, value), own.dtype), *index), types.none)
     elif any(isinstance(operand.type, types.Array) for operand in index):
         _check_index(at, index)
-        at.emit(ops.setitem, (array, _stored(at, value, own.dtype), *index), types.none)
+        stored = _stored(at, value, own.dtype)
+        _check_apart(at, array, index, stored)
+        at.emit(ops.setitem, (array, stored, *index), types.none)
     elif not _is_item(value, array, index):
         fill(at, item(at, array, index, found), value)
 
@@ -276,19 +278,41 @@ def operate_in_place(at: Emitter, op: ops.Op, operands: Sequence[Operand]) -> Op
 
 def check_overlap(at: Emitter, array: Operand, operands: Sequence[Operand]) -> None:
     """Refuse `x += x[0]`, where Numba, unlike NumPy, reads elements that it has already written."""
-    base, steps = _viewed(array)
     for operand in operands:
-        other, others = _viewed(operand)
-        if other is base and not (len(steps) == len(others) and all(map(_is_same_step, steps, others))):
+        if shares_base(array, operand) and not _has_same_steps(array, operand):
             raise at.refuse(
                 "this writes to an array while it reads another part of it, and Numba and NumPy differ in the result",
                 "make a copy of what is read: `x[1:] += x[:-1].copy()`",
             )
 
 
+def _check_apart(at: Emitter, array: Operand, index: Sequence[Operand], value: Operand) -> None:
+    """Refuse `k[k] = v`, where Numba, unlike NumPy, reads indices that it has already written.
+
+    Both do so with the mask in `x[x[::-1]] = True`.
+    """
+    assert isinstance(array.type, types.Array)
+    is_filled = array.type.ndim == 1 and not isinstance(value.type, types.Array)
+    for each in index:
+        if isinstance(each.type, types.Array) and shares_base(array, each):
+            is_mask = each.type.dtype == types.boolean
+            if not (is_mask and (is_filled or _has_same_steps(array, each))):
+                raise at.refuse(
+                    "this writes to an array by an index that is a part of it",
+                    "use a copy as the index: `k[k.copy()] = v`",
+                    "[",
+                )
+
+
 def shares_base(one: Operand, other: Operand) -> bool:
     """Return whether two arrays are views of one, or one of the other."""
     return _viewed(one)[0] is _viewed(other)[0]
+
+
+def _has_same_steps(one: Operand, other: Operand) -> bool:
+    """Return whether two views of one array have the same elements at the same positions, or none in common."""
+    steps, others = _viewed(one)[1], _viewed(other)[1]
+    return len(steps) == len(others) and all(map(_is_same_step, steps, others))
 
 
 def _viewed(operand: Operand) -> tuple[Operand, list[Instr]]:

@@ -134,10 +134,10 @@ def pick(bundle: LoweredValue, index: Operand, emit: Emitter, type: Type | None 
             parts = tuple(possible[0] if part is None else part for part in converted)
     if not parts:
         return bundle  # the loop over it runs no iteration
-    leaves = (
-        emit.emit(ops.pick, (index, *choices), leaf)
-        for leaf, *choices in zip(leaves_of(parts[0].type), *(part.leaves for part in parts), strict=True)
-    )
+    leaves: list[Operand] = []
+    for leaf, *choices in zip(leaves_of(parts[0].type), *(part.leaves for part in parts), strict=True):
+        picked = emit.emit(ops.pick, (index, *choices), leaf)
+        leaves.append(choices[0] if isinstance(leaf, types.NoneType) else picked)  # no variable holds `None`
     return LoweredValue(parts[0].type, tuple(leaves))
 
 

@@ -134,9 +134,6 @@ class DerivedType(ClosureType):
             super().__init__(ClosureConstructor(self.func, (), "", (), session, definition_of(self.func.__code__)), ())
         self.name = f"{form!r} of {inner.name}"
 
-    def __bool__(self) -> bool:
-        return True  # also if it holds nothing
-
     @property
     def key(self) -> object:
         """The identity of the type."""

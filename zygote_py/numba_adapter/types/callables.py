@@ -96,6 +96,9 @@ class FieldsType(types.NamedTuple):
         self.fields, self.instance_class = fields, instance_class
         types.Type.__init__(self, name)
 
+    def __bool__(self) -> bool:
+        return True  # also if it holds nothing
+
 
 def function_of(value: Any) -> Any:
     """Return the Python function that a value in Numba's IR stands for; any other value as it is."""
