@@ -391,7 +391,7 @@ class Steering:
                 put(f"{name}[{rng.choice(fitting)}] = {expressions.whole(0, range_).text}")
             case 9 if own:
                 chosen = rng.choice(own)
-                put(f"{name}[{chosen}] = ({name}[{chosen}] + 1) % {count}")
+                put(f"{name}[{chosen}.copy()] = ({name}[{chosen}] + 1) % {count}")  # it may be the same array
             case _:
                 counter = self.writer.fresh("i")
                 put(f"for {counter} in range(len({name})):")
