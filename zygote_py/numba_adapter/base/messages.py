@@ -27,7 +27,7 @@ _LITERAL = re.compile(r"Literal\[(\w+)\]\([^()]*\)")
 _FUNCTION = re.compile(
     r"type\(CPUDispatcher\(<function (\S+) at 0x\w+>\)\)|function (\S+) at \d+ (?:Decoration\(.*?\) )?in \d+"
 )
-_FORM = re.compile(r"\b([A-Z]\w*?)(?:Form)?\((?:[^()]|\([^()]*\))*\) of (?=the function)")
+_FORM = re.compile(r"\b([A-Z]\w*?)(?:Form)?\((?=\w+=)(?:[^()]|\([^()]*\))*\) of ")
 # Bytecodes that Numba does not know, by the statement they come from: what it is called, and what to do instead.
 _STATEMENTS = {
     "IMPORT_NAME": ("`import` in a function", "import at the top of the module", "import"),
