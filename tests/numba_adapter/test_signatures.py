@@ -270,6 +270,42 @@ def test_divisions_by_zero_are_those_of_the_function_with_the_division():
         gradient(njit(error_model="numpy")(lambda x: infinite(x) + strict(x)))(0.0)
 
 
+def test_what_is_always_inlined_is_compiled_as_its_caller():
+    """It was compiled as the function that is differentiated."""
+
+    @njit(inline="always")
+    def quotient(a, b):
+        return a / b
+
+    @njit(error_model="numpy")
+    def infinite(a, b):
+        return quotient(a, b) * 2.0
+
+    @njit
+    def strict(a, b):
+        return quotient(a, b) * 2.0
+
+    assert njit(lambda a, b: infinite(a, b))(1.0, 0.0) == np.inf
+    assert value_and_gradient(lambda a, b: infinite(a, b))(1.0, 0.0) == (np.inf, (np.inf, -np.inf))
+    with pytest.raises(ZeroDivisionError):
+        strict(1.0, 0.0)
+    for function in (lambda a, b: strict(a, b), njit(error_model="numpy")(lambda a, b: strict(a, b))):
+        with pytest.raises(ZeroDivisionError):
+            gradient(function)(1.0, 0.0)
+
+    @njit(inline="always", fastmath=True)
+    def many(x):
+        s = 0.0
+        for i in range(9):
+            s += quotient(x, s + i + 1.0)
+        return s
+
+    summed = njit(fastmath={"contract"})(lambda x: many(x) * x)
+    source = gradient(lambda x: summed(x)).source(types.f8)
+    assert "@njit(fastmath={'contract'})" in source
+    assert "@njit(fastmath=True)" not in source
+
+
 def test_a_bound_that_is_checked():
     @njit(boundscheck=True)
     def at(a, i):

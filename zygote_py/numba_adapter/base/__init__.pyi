@@ -4,6 +4,7 @@ from .decorations import (
     SEMANTIC_OPTIONS as SEMANTIC_OPTIONS,
     Decoration as Decoration,
     chosen as chosen,
+    is_always_inlined as is_always_inlined,
     is_ambiguous as is_ambiguous,
     is_as_undecorated as is_as_undecorated,
     is_from_source as is_from_source,

@@ -92,7 +92,7 @@ def is_from_source(value: Any) -> bool:
 
 def signatures_of(value: Any) -> tuple[Any, ...] | None:
     """The signatures that a decorated function is fixed to; None if Numba compiles it for any types."""
-    return None if value._can_compile or _is_always_inlined(value) else tuple(value.nopython_signatures)
+    return None if value._can_compile or is_always_inlined(value) else tuple(value.nopython_signatures)
 
 
 def locals_of(value: Any) -> tuple[tuple[str, Type], ...]:
@@ -100,9 +100,9 @@ def locals_of(value: Any) -> tuple[tuple[str, Type], ...]:
     return tuple(sorted(value._compiler.locals.items()))
 
 
-def _is_always_inlined(value: Any) -> bool:
+def is_always_inlined(value: Any) -> bool:
     """Whether Numba puts the source into the place of a call, so that nothing else of the function matters."""
-    return bool(value.targetoptions.get("inline") == "always")
+    return isinstance(value, Dispatcher) and value.targetoptions.get("inline") == "always"
 
 
 def is_plainly_decorated(value: Any) -> bool:
@@ -117,7 +117,7 @@ def is_as_undecorated(value: Any) -> bool:
 
 def decoration_of(value: Any) -> Decoration | None:
     """How a decorated function is compiled, whatever its arguments; None for what is compiled as its caller is."""
-    return None if _is_always_inlined(value) else Decoration(own_options(value.targetoptions), locals_of(value))
+    return None if is_always_inlined(value) else Decoration(own_options(value.targetoptions), locals_of(value))
 
 
 def chosen(value: Any, given: tuple[Type, ...]) -> tuple[tuple[Type, ...], Decoration | None]:

@@ -25,7 +25,15 @@ from numba import types
 from zygote_py.adjoints import DifferentiationError, refuse
 from zygote_py.base import Checkpointed, calling, statements as st
 from zygote_py.ir import Loc, Type, is_helper, leaf_types
-from zygote_py.numba_adapter.base import Decoration, definition_of, is_from_source, known_type, note_calls, own_options
+from zygote_py.numba_adapter.base import (
+    Decoration,
+    definition_of,
+    is_always_inlined,
+    is_from_source,
+    known_type,
+    note_calls,
+    own_options,
+)
 from zygote_py.numba_adapter.base.internals import cpu_target, errors, signature
 from zygote_py.numba_adapter.sources.python_sources import (
     ResolvedFunction,
@@ -240,7 +248,7 @@ class FunctionHandleType(HandleType, types.Opaque):
     """The type of a function that may be called: each function has its own, so that it is known what is called.
 
     `source` is what it is if not that function itself: a decorated function, or what else has a source (see `sources`).
-    Of a function that is not decorated, `how` says how it is compiled. With `again` it has a checkpoint (see
+    Of a function that is compiled as its caller is, `how` says how that is. With `again` it has a checkpoint (see
     `zygote_py.base.checkpoints`): its calls are to be told from others.
     """
 
@@ -268,7 +276,8 @@ class FunctionHandleType(HandleType, types.Opaque):
         """Return the Python function that is called with arguments of these types, and its parameter types."""
         if self.source is None:
             return ResolvedFunction(self.func, tuple(map(types.unliteral, given)), self.how)
-        return find(self.source, given, self._session)
+        found = find(self.source, given, self._session)
+        return dataclasses.replace(found, how=self.how) if is_always_inlined(self.source) else found
 
     @property
     def caller(self) -> Any:
