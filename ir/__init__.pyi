@@ -41,7 +41,7 @@ from .analysis.routines import (
     routines_of as routines_of,
 )
 from .analysis.subscripts import Access as Access, Accesses as Accesses, Index as Index
-from .arrays.aliasing import same_elements as same_elements
+from .arrays.aliasing import are_apart as are_apart, same_elements as same_elements
 from .arrays.canonical_form import make_canonical as make_canonical
 from .arrays.fusion import kind_of as kind_of
 from .building.builder import (

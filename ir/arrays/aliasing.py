@@ -33,7 +33,7 @@ def same_elements(a: Operand, b: Operand) -> bool:
 
 
 def are_apart(a: Operand, b: Operand) -> bool:
-    """Return whether two arrays certainly have no element in common: different constant indices of one array."""
+    """Return whether two arrays certainly have no element in common: constant indices or slices of one array."""
     match a, b:
         case Instr(op=ops.getitem, args=(x, *first)), Instr(op=ops.getitem, args=(y, *second)) if (
             is_view(a) and is_view(b) and same_elements(x, y)
@@ -52,8 +52,19 @@ def _differ(a: Operand, b: Operand) -> bool:
     match a, b:
         case Const(int(left)), Const(int(right)):
             return left != right and (left < 0) == (right < 0)
+        case Instr(op=builtins.slice), Instr(op=builtins.slice):
+            (first, end), (other_first, other_end) = _range_of(a), _range_of(b)
+            return first >= 0 <= other_first and (0 <= end <= other_first or 0 <= other_end <= first)
         case _:
             return False
+
+
+def _range_of(slice_: Instr) -> tuple[int, int]:
+    """Return from where to where a slice goes, if these are constants and no step is given; else -1."""
+    start, stop, *step = slice_.args
+    ends = [each.value if isinstance(each, Const) and isinstance(each.value, int) else -1 for each in (start, stop)]
+    first = 0 if isinstance(start.type, types.NoneType) else ends[0]
+    return (-1, -1) if step else (first, ends[1])
 
 
 def seen_through(

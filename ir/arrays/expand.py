@@ -151,7 +151,7 @@ class _Expansion:
     def _copy_overlapping(self, node: Node, group: Group, writer: Writer) -> list[Block]:
         """Copy an array that a store reads directly and would overwrite before it has read all of it.
 
-        Of `x[mask] = 0.0` NumPy and Numba read the mask as they go.
+        Of `x[mask] = 0.0` Numba reads the mask as it goes.
         """
         target = node.target
         if target is None:

@@ -110,20 +110,24 @@ def test_a_captured_variable_of_two_types(f, n):
     check_derivatives(f, 1.3, n)
 
 
-def sometimes_bound_early(x, n):
-    k = 0
-    if k:
+def assigned_on_another_path(x, n):
+    k, y = 0.0, x
+    g = lambda v: v * y
+    k += g(1.0)
+    y = 3.0 * x  # Numba puts `g` into the place of its calls, and drops this
+    k += g(1.0)
+    if n > 5:
         x = 2.0 * x
     else:
         for _ in range(n):
             h = lambda q: q * x
-            k += h(2.0)
+            k += apply(h, 2.0)
     return k
 
 
 def test_an_assignment_on_a_path_without_the_function():
     """It was refused as one that comes after the function was made."""
-    check_derivatives(sometimes_bound_early, 1.3, 3)
+    check_derivatives(assigned_on_another_path, 1.3, 3)
 
 
 def recursion_without_captures(x, n):
@@ -186,7 +190,7 @@ def function_and_derivative(x, n):
     ],
 )
 def test_derivatives_stay_derivatives(f, value, slope):
-    """They were taken for the function itself."""
+    """The last one was taken for the function itself."""
     found, (gradient_found, _) = value_and_gradient(f)(1.3, 2)
     assert found == pytest.approx(value, rel=1e-14)
     assert gradient_found == pytest.approx(slope, rel=1e-14)
@@ -206,6 +210,68 @@ def derivative_of_optional(x, n):
 
 def checkpoint_of_derivative(x, n):
     return checkpoint(gradient(square_times(x)))(x)
+
+
+def holds_the_last(x, n):
+    h = None
+    for _ in range(n):
+        g = h
+        h = lambda q: q if g is None else 2.0 * q
+    return x
+
+
+def holds_the_last_in_a_tuple(x, n):
+    def make(w):
+        return lambda q: q if w is None else 2.0 * q
+
+    h = make(None)
+    for _ in range(n):
+        h = make((h, 1))
+    return h(x)
+
+
+def lists_of_two_types(x, n):
+    def make(w):
+        return lambda q: q * w[0]
+
+    h = make([1, 2]) if n > 2 else make([x, 2.0])
+    return h(x)
+
+
+def a_list_of_two_types(x, n):
+    fs = [square_times(2), square_times(x)]
+    if n > 1:
+        fs = [square_times(1), square_times(3)]
+    return fs[n % 2](x)
+
+
+@pytest.mark.parametrize("f", [holds_the_last, holds_the_last_in_a_tuple, lists_of_two_types, a_list_of_two_types])
+def test_types_without_one_for_both(f):
+    with pytest.raises(DifferentiationError, match="in one place"):
+        gradient(f)(1.3, 3)
+
+
+def truth_of_a_function(x, n):
+    def power(v, m):
+        return v if m <= 0 else v * power(v, m - 1)
+
+    d = gradient(square_times(1.0))
+    if not d:
+        return x
+    return power(x, n) * d(x) if power else x
+
+
+def test_a_function_is_true():
+    """One that holds nothing was false."""
+    value, (slope, _) = value_and_gradient(truth_of_a_function)(1.3, 1)
+    assert value == pytest.approx(2 * 1.3**3, rel=1e-14)  # x^2 (2 x)
+    assert slope == pytest.approx(6 * 1.3**2, rel=1e-14)
+
+
+def test_functions_are_not_compared():
+    f = lambda x, n: x if square_times(2) == square_times(2) else 3.0 * x
+    with pytest.raises(DifferentiationError, match="this operation on a function is not supported"):
+        gradient(f)(1.3, 2)
 
 
 @pytest.mark.parametrize(

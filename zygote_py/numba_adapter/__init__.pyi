@@ -104,7 +104,12 @@ from .target.stored import (
     user_cache_folder as user_cache_folder,
 )
 from .target.vector_njit import vector_njit as vector_njit
-from .types.callables import SNAPSHOT as SNAPSHOT, TransformType as TransformType, is_closure as is_closure
+from .types.callables import (
+    SNAPSHOT as SNAPSHOT,
+    FieldsType as FieldsType,
+    TransformType as TransformType,
+    is_closure as is_closure,
+)
 from .types.closures import CLOSURE as CLOSURE
 from .types.dataclasses import (
     DataclassType as DataclassType,

@@ -29,9 +29,9 @@ arguments that Numba has, by position and by keyword, with these exceptions, whi
 
 Operators and in-place operators on numbers and arrays are differentiable, and so are reading and writing elements,
 slices, and selections by arrays of integers or truth values. Refused are writes of which NumPy and Numba make different
-things, because they read what they have written: `x[1:] += x[:-1]`, and `k[k] = 1` with indices `k`; use a copy of what
-is read. [scalar-operations.md](scalar-operations.md) has the rules of the scalar functions, [kinks.md](kinks.md) what
-holds at kinks.
+things, because they read what they have written: `x[1:] += x[:-1]`, `k[k] = 1` with indices `k`, and
+`m[m[::-1]] = False` with a mask `m`; use a copy of what is read. [scalar-operations.md](scalar-operations.md) has the
+rules of the scalar functions, [kinks.md](kinks.md) what holds at kinks.
 """
 TITLES = {
     "np": "numpy",

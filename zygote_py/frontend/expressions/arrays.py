@@ -40,7 +40,7 @@ from zygote_py.frontend.values import (
     shape_of,
     unravel,
 )
-from zygote_py.ir import Const, Instr, Operand, Type, is_scalar, ops
+from zygote_py.ir import Const, Instr, Operand, Type, are_apart, is_scalar, ops, same_elements
 from zygote_py.ir.analysis import is_view
 
 _MOST_CONSTANTS = 256  # numbers of an array that a function has as a default
@@ -175,8 +175,8 @@ def store_item(at: Emitter, array: Operand, index: Sequence[Operand], value: Low
         at.emit(ops.setitem, (array, at.cast(number(at, value), own.dtype), *index), types.none)
     elif any(isinstance(operand.type, types.Array) for operand in index):
         _check_index(at, index)
+        _check_apart(at, array, index)
         stored = _stored(at, value, own.dtype)
-        _check_apart(at, array, index, stored)
         at.emit(ops.setitem, (array, stored, *index), types.none)
     elif not _is_item(value, array, index):
         fill(at, item(at, array, index, found), value)
@@ -286,22 +286,33 @@ def check_overlap(at: Emitter, array: Operand, operands: Sequence[Operand]) -> N
             )
 
 
-def _check_apart(at: Emitter, array: Operand, index: Sequence[Operand], value: Operand) -> None:
-    """Refuse `k[k] = v`, where Numba, unlike NumPy, reads indices that it has already written.
+def _check_apart(at: Emitter, array: Operand, index: Sequence[Operand]) -> None:
+    """Refuse `k[k] = v` and `m[m[::-1]] = False`, where Numba, unlike NumPy, reads what it has already written.
 
-    Both do so with the mask in `x[x[::-1]] = True`.
+    A mask may be the array itself. Rows by two numbers are taken to be two rows.
     """
-    assert isinstance(array.type, types.Array)
-    is_filled = array.type.ndim == 1 and not isinstance(value.type, types.Array)
-    for each in index:
-        if isinstance(each.type, types.Array) and shares_base(array, each):
-            is_mask = each.type.dtype == types.boolean
-            if not (is_mask and (is_filled or _has_same_steps(array, each))):
-                raise at.refuse(
-                    "this writes to an array by an index that is a part of it",
-                    "use a copy as the index: `k[k.copy()] = v`",
-                    "[",
-                )
+    suspects = [each for each in index if isinstance(each.type, types.Array) and shares_base(array, each)]
+    if not suspects:
+        return
+    none = Const(None, types.none)
+    everything = Instr(builtins.slice, (none, none), types.slice2_type)
+    items = [everything if isinstance(each.type, types.Array) else each for each in index]
+    while items and items[-1] is everything:
+        items.pop()
+    target = array
+    if items:
+        type_ = numba_adapter.item_type(plain(array.type), [plain(each.type) for each in items])
+        assert type_ is not None
+        target = Instr(ops.getitem, (array, *items), type_)
+    for each in suspects:
+        is_same = same_elements(target, each)
+        is_mask = isinstance(each.type, types.Array) and each.type.dtype == types.boolean
+        if not are_apart(each, target) and (not _has_same_steps(target, each) or (is_same and not is_mask)):
+            raise at.refuse(
+                "this writes to an array by an index that is a part of it",
+                "use a copy as the index: `k[k.copy()] = v`",
+                "[",
+            )
 
 
 def shares_base(one: Operand, other: Operand) -> bool:

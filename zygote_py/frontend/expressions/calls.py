@@ -15,7 +15,6 @@ import operator
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import reduce
 
 import numba
 import numpy as np
@@ -24,7 +23,7 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.adjoints.analysis import kinds
 from zygote_py.base import checkpoints, statements as st
-from zygote_py.frontend.expressions import arrays, dicts, list_copies, lists, records
+from zygote_py.frontend.expressions import arrays, dicts, list_copies, lists, records, tuples
 from zygote_py.frontend.expressions.arrays import is_array
 from zygote_py.frontend.values import (
     INT,
@@ -96,7 +95,7 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> LoweredValue:
     read = at.read_whole if makes or isinstance(callee_type, numba_adapter.CustomRuleType) else at.read
     args, arg_types = [read(arg) for arg in expression.args], expression.types
     if callee in (len, tuple, min, max, sum, enumerate, zip) and args:
-        refuse_sequence(at, args[0])
+        tuples.refuse_sequence(at, args[0])
     if expression.star is not None:
         args += components(at.read(expression.star))
     keywords = {name: read(arg) for name, arg in expression.keywords}
@@ -224,7 +223,7 @@ def _simple(
         return None
     first, own = args[0], plain(type_)
     if is_tuple(first.type):
-        return _of_tuple(at, callee, args, type_)
+        return tuples.call(at, callee, args, type_)
     found: Operand | None = None
     match callee, plain(first.type):
         case builtins.bool, types.NoneType():
@@ -299,25 +298,6 @@ def retype_numbers(
 
     found = set(reach(retyped(starts), lambda variable: retyped(users[variable])))
     return return_type.dtype if isinstance(return_type, types.Array) and found & results else return_type
-
-
-def _of_tuple(at: Emitter, callee: object, args: list[LoweredValue], type_: Type) -> LoweredValue | None:
-    first, own = args[0], plain(type_)
-    parts = components(first)
-    match callee:
-        case builtins.len:
-            return LoweredValue(own, (Const(len(parts), INT),))
-        case builtins.bool:
-            return LoweredValue(own, (Const(bool(parts), types.boolean),))
-        case builtins.tuple:
-            return first
-        case builtins.min | builtins.max if len(args) == 1 and parts:
-            items = [at.cast(part.leaves[0], own) for part in parts]
-            return LoweredValue(own, (items[0] if len(items) == 1 else at.emit(callee, items, own),))
-        case builtins.sum if parts:
-            items = [at.cast(part.leaves[0], own) for part in (*args[1:], *parts)]
-            return LoweredValue(own, (reduce(lambda a, b: at.emit(operator.add, (a, b), own), items),))
-    return None
 
 
 def _instruction(
@@ -401,13 +381,6 @@ def _into(
     return LoweredValue(plain(type_), out.leaves)
 
 
-def refuse_sequence(at: Emitter, value: LoweredValue) -> None:
-    """Refuse a dataclass used as a sequence: Numba treats it as a tuple, Python does not."""
-    if isinstance(value.type, numba_adapter.DataclassType):
-        name = value.type.instance_class.__name__
-        raise at.refuse(f"`{name}` is a dataclass and no tuple", "read its fields by their names")
-
-
 def _name(callee: object) -> str:
     return getattr(callee, "__name__", str(callee))
 
@@ -486,7 +459,7 @@ def iteration(at: Emitter, variable: st.Variable, *, uses_up: bool = True) -> It
 
 def items_of(at: Emitter, value: LoweredValue) -> Iteration:
     """Return the iteration of a loop over a value."""
-    refuse_sequence(at, value)
+    tuples.refuse_sequence(at, value)
     own = plain(value.type)
     if own in RANGES:
         start, stop, step = value.leaves

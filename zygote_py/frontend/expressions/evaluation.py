@@ -20,7 +20,7 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.base import statements as st
-from zygote_py.frontend.expressions import arrays, calls, dicts, lists, records
+from zygote_py.frontend.expressions import arrays, calls, dicts, lists, records, tuples
 from zygote_py.frontend.values import (
     INT,
     Emitter,
@@ -171,8 +171,10 @@ def scalar(at: Emitter, op: ops.Op, operands: list[Operand], type_: Type) -> Ope
 
 
 def _operate_on_tuples(at: Emitter, op: ops.Op, args: list[LoweredValue], type_: Type) -> LoweredValue:
+    if op is operator.not_:
+        return LoweredValue(type_, (Const(not tuples.holds(args[0]), types.boolean),))
     for arg in args:
-        calls.refuse_sequence(at, arg)
+        tuples.refuse_sequence(at, arg)
     if op is operator.add and len(args) == 2:
         return LoweredValue(type_, args[0].leaves + args[1].leaves)
     if op in (operator.eq, operator.ne) and len(args) == 2:
@@ -180,8 +182,6 @@ def _operate_on_tuples(at: Emitter, op: ops.Op, args: list[LoweredValue], type_:
         return LoweredValue(type_, (same if op is operator.eq else _not(at, same),))
     if ops.of(op).comparison and len(args) == 2 and all(is_tuple(arg.type) for arg in args):
         return LoweredValue(type_, (_in_order(at, op, args[0], args[1]),))
-    if op is operator.not_:
-        return LoweredValue(type_, (Const(not args[0].leaves, types.boolean),))
     raise at.refuse("this operator on tuples is not supported", "write it with the components")
 
 
@@ -193,6 +193,8 @@ def _not(at: Emitter, operand: Operand) -> Operand:
 
 def _equal(at: Emitter, a: LoweredValue, b: LoweredValue) -> Operand:
     """Return whether two values are equal, component by component."""
+    if numba_adapter.is_closure(a.type) or numba_adapter.is_closure(b.type):
+        raise at.refuse("a comparison of functions is not supported", "compare what they return")
     if is_tuple(a.type) and is_tuple(b.type):
         if len(components(a)) != len(components(b)):
             return Const(False, types.boolean)
@@ -335,7 +337,7 @@ def _item(at: Emitter, expression: st.Item, type_: Type) -> LoweredValue:
 
 
 def _item_of_tuple(at: Emitter, value: LoweredValue, expression: st.Item, type_: Type) -> LoweredValue:
-    calls.refuse_sequence(at, value)
+    tuples.refuse_sequence(at, value)
     static = expression.static
     index = None if expression.index is None else at.read(expression.index)
     if index is not None and isinstance(index.type, types.Literal):
@@ -350,7 +352,7 @@ def _item_of_tuple(at: Emitter, value: LoweredValue, expression: st.Item, type_:
 
 
 def _unpack(at: Emitter, value: LoweredValue, type_: Type) -> LoweredValue:
-    calls.refuse_sequence(at, value)
+    tuples.refuse_sequence(at, value)
     if is_tuple(value.type):
         return value
     if not (is_list(value.type) or arrays.is_array(value.type)):

@@ -29,7 +29,7 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.base import statements as st
-from zygote_py.frontend.values.bundles import LoweredValue, components, is_tuple, leaves_of, plain
+from zygote_py.frontend.values.bundles import LoweredValue, components, is_list, is_tuple, leaves_of, plain
 from zygote_py.frontend.values.emitter import Emitter
 from zygote_py.frontend.values.iteration import INT
 from zygote_py.frontend.values.run_time_checks import check_present
@@ -62,6 +62,10 @@ def cast(at: Emitter, bundle: LoweredValue, type: Type) -> LoweredValue:
         return held(at, bundle, type)
     if is_optional(bundle.type):
         return at.cast_bundle(present(at, bundle), type)
+    if is_list(type) and is_list(bundle.type) and (had := _items(bundle.type)) != (asked := _items(type)):
+        raise at.refuse(
+            f"a list of `{had}` in one place is one of `{asked}` in another", "give the elements of both one type"
+        )
     if isinstance(type, numba_adapter.ChoiceType):
         return chosen(at, bundle, type)
     if is_tuple(type) and is_tuple(bundle.type):
@@ -71,6 +75,11 @@ def cast(at: Emitter, bundle: LoweredValue, type: Type) -> LoweredValue:
     if len(bundle.leaves) == 1 and len(leaves_of(type)) == 1:
         return replace(bundle, type=type, leaves=(at.cast(bundle.leaves[0], type),))
     return replace(bundle, type=type)
+
+
+def _items(type: Type) -> Type:
+    own: Any = plain(type)
+    return own.dtype  # type: ignore[no-any-return]
 
 
 def _flag(value: bool) -> Const:

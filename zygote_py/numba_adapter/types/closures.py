@@ -109,6 +109,35 @@ class ClosureConstructorType(CallableType, types.Opaque):
         return signature(ClosureType(self.maker, tuple(map(runtime_type, args))), *args)
 
 
+def _united(context: Any, one: Type, other: Type, maker: ClosureConstructor) -> Any:
+    """The type of a captured value that is of one of two types; None if there is none.
+
+    There is none if it holds a closure of the same maker: each round of a loop may put one more into the last.
+    """
+    if one == other:
+        return one
+    kinds = {each.type if isinstance(each, types.Optional) else each for each in (one, other)} - {types.none}
+    if len(kinds) == 1:
+        found: Any = types.Optional(kinds.pop())
+    else:
+        found = context.unify_pairs(one, other)
+        if found is None or not all(isinstance(each, _CONVERTED) for each in _leaves(found)):
+            return None
+    return None if _holds(found, maker) else found
+
+
+_CONVERTED = types.Number | types.Boolean | types.NoneType | types.Array
+
+
+def _leaves(type_: Type) -> Iterator[Type]:
+    """Yield the types of the parts of a value, that of a value that may be `None` included."""
+    if isinstance(type_, types.BaseTuple | types.Optional):
+        for part in (type_.type,) if isinstance(type_, types.Optional) else components_of(type_):
+            yield from _leaves(part)
+    else:
+        yield type_
+
+
 class ClosureType(HandleType, FieldsType):
     """The type of an inner function with its captured variables, a named tuple.
 
@@ -139,7 +168,7 @@ class ClosureType(HandleType, FieldsType):
         """Return the type for both if only captured variables differ, as `s` after an `s = 0` and a loop."""
         if type(other) is not ClosureType or other.maker is not self.maker:
             return None
-        held = tuple(context.unify_pairs(one, another) for one, another in zip(self.types, other.types, strict=True))
+        held = tuple(_united(context, *pair, self.maker) for pair in zip(self.types, other.types, strict=True))
         return None if None in held else ClosureType(self.maker, held, self.again and other.again)
 
     def checkpointed(self) -> ClosureType:
@@ -384,6 +413,8 @@ def _used(statement: Any) -> list[Any]:
 
 def _holds(type_: Type, maker: ClosureConstructor) -> bool:
     """Whether there is a closure of this maker in a value of a type."""
+    if isinstance(type_, types.Optional):
+        return _holds(type_.type, maker)
     return (isinstance(type_, ClosureType) and type_.maker is maker) or (
         isinstance(type_, types.BaseTuple) and any(_holds(part, maker) for part in components_of(type_))
     )
