@@ -249,7 +249,9 @@ class Steering:
                 value = rng.choice((self.condition(scope, length(cut, size)), "True", "False"))
                 put(f"{name}[{cut}] = {value}")
             case 7:
-                put(f"{name}[{rng.choice(alike)}] = {rng.choice(('True', 'False', expressions.truth(0)))}")
+                chosen = rng.choice(alike)
+                where = chosen if chosen == name else f"{chosen}.copy()"  # it may be a view of the same array
+                put(f"{name}[{where}] = {rng.choice(('True', 'False', expressions.truth(0)))}")
             case 8 if indices:
                 put(f"{name}[{rng.choice(indices)}] = {rng.choice(('True', 'False', expressions.truth(0)))}")
             case 9 if indices:
