@@ -245,10 +245,67 @@ def catches_one_kind(x):
 
 def solves(x):
     try:
-        s = np.linalg.solve(x, x[0])[0]
+        s = np.linalg.solve(x, x[:, 1])[0] * x[1, 0] + np.linalg.inv(x)[0, 0]
     except Exception:
-        s = x[0, 0]
+        s = x[0, 0] * x[0, 1]
     return s
+
+
+@numba.njit
+def inverse(x):
+    return np.linalg.inv(x)
+
+
+def inverts_in_a_function(x):
+    try:
+        s = inverse(x)[0, 1] * x[1, 1] + np.linalg.det(x)
+    except Exception:
+        s = x[0, 1] ** 2
+    return s
+
+
+def factorizes(x):
+    s = 0.0
+    for i in range(4):
+        y = 0.5 * (x + x.T) - i * np.eye(2)
+        try:
+            s += np.sum(np.linalg.cholesky(y)) * x[0, 0]
+        except Exception:
+            s += x[0, 1] ** 2 * i
+            continue
+        s *= 1.5
+    return s
+
+
+def fits(x):
+    z = 0.5 * (x + x.T)
+    checked = np.where(x < 3.0, x, np.nan)
+    try:
+        y = np.linalg.pinv(checked)
+        w, v = np.linalg.eigh(z)
+        c, _, _, _ = np.linalg.lstsq(x, x[0])
+    except Exception:
+        return x[0, 0] ** 3
+    return np.sum(y * y) + w[0] * v[0, 0] ** 2 + c[1]
+
+
+REGULAR, SINGULAR, NEGATIVE = (
+    np.array(x) for x in ([[2.5, 0.3], [0.3, 1.7]], [[1.0, 2.0], [2.0, 4.0]], [[-1.0, 0.0], [0.0, -2.0]])
+)
+
+
+@pytest.mark.parametrize(
+    ("f", "x", "expected"),
+    [
+        *[(f, x, None) for f in (solves, inverts_in_a_function, factorizes, fits) for x in (REGULAR, NEGATIVE)],
+        (fits, SINGULAR, None),
+        (solves, SINGULAR, ([[2.0, 1.0], [0.0, 0.0]],)),  # the product of the first two
+        (inverts_in_a_function, SINGULAR, ([[0.0, 4.0], [0.0, 0.0]],)),  # the square of the second
+    ],
+)
+def test_linear_algebra(f, x, expected):
+    """It was refused."""
+    check_derivatives(f, x, expected=expected)
 
 
 def adds(x):
@@ -286,7 +343,6 @@ def of_list(x):
     ("f", "arg", "message"),
     [
         (catches_one_kind, 1.0, "`except` of one kind of exception is not supported"),
-        (solves, np.eye(2), "`solve` in `try` may raise an exception by itself"),
         (adds, np.eye(2), "an operation on arrays or lists in `try` may raise"),
         (calls_a_routine, 2.0, "`recursive`, which stays a function in `try` may raise an exception"),
         (of_list, np.eye(2), "in `try` may raise an exception by itself"),

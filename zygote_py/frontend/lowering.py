@@ -279,6 +279,9 @@ class Lowering(Variables):
         elif needed is not None:
             of, key = needed
             test = dicts.lacks(self, self.read(of), self.read(key.variable) if isinstance(key, st.Name) else key)
+        elif (called := handlers.trial_of(statement, self.types)) is not None:
+            trial, args = called
+            test = self.emit(trial, [self.read(arg).leaves[0] for arg in args], types.boolean, "c")
         else:
             return
         before, following = self.block, Block(self.block.loc)

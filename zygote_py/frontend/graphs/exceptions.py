@@ -6,9 +6,9 @@
                               4: s = c / d
                                  goto 2
 
-An explicit `raise` becomes a jump; a division, and a key that a dict must have, is tested before. Other operations that
-may raise by themselves are refused. What a function has done before it raises stays done. Exceptions are not told
-apart: Numba supports `except Exception` only.
+An explicit `raise` becomes a jump; a division, and a key that a dict must have, is tested before, and so is linear
+algebra, by a trial. Other operations that may raise by themselves are refused. What a function has done before it
+raises stays done. Exceptions are not told apart: Numba supports `except Exception` only.
 
 Whether a division by zero raises at all depends on the options of the function: which divisions it has is told here.
 """
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import numba
@@ -28,7 +28,7 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints import refuse
 from zygote_py.base import statements as st
 from zygote_py.frontend.graphs.graph import targets
-from zygote_py.frontend.values import is_dict, is_list, is_tuple, method_of, plain
+from zygote_py.frontend.values import TRIALS, is_dict, is_list, is_tuple, method_of, plain
 from zygote_py.ir import Function, Instr, Loc, Raise, Routine, Type, functions_of, is_scalar, ops
 from zygote_py.ir.analysis import reach
 from zygote_py.ir.passes.cleanup.dead_code import can_raise
@@ -87,6 +87,23 @@ def key_needed(statement: st.Statement, types_: Mapping[st.Variable, Type]) -> t
     return None
 
 
+def trial_of(
+    statement: st.Statement, types_: Mapping[st.Variable, Type]
+) -> tuple[Callable[..., bool], tuple[st.Variable, ...]] | None:
+    """Return the function that tells whether a call of linear algebra raises, and what it is called with."""
+    match statement:
+        case st.Assign(_, st.Call(callee, args)) if found := _trial(types_[callee], args):
+            trial, count = found
+            return trial, args[:count]
+    return None
+
+
+def _trial(callee: Type, args: tuple[st.Variable, ...]) -> tuple[Callable[..., bool], int] | None:
+    function = numba_adapter.object_of(callee)
+    found = TRIALS.get(function) if isinstance(function, Hashable) else None
+    return None if found is None or len(args) < found[1] else found
+
+
 def _check_call(
     target: st.Variable,
     callee: st.Variable,
@@ -105,6 +122,8 @@ def _check_call(
         method = methods[callee]
         if not ops.properties(method_of(types_[method.value], method.name)).safe_in_try:
             raise _refuse(f"`{method.name}`", loc, method.name)
+        return
+    if _trial(own, args) is not None:
         return
     several = sum(isinstance(plain(types_[arg]), types.Array) for arg in args) > 1
     stepped = function is range and len(args) == 3 and not isinstance(types_[args[2]], types.Literal)

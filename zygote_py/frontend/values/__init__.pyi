@@ -89,3 +89,4 @@ from .run_time_checks import (
     check_positive as check_positive,
     enum_value as enum_value,
 )
+from .trials import TRIALS as TRIALS
