@@ -356,7 +356,7 @@ class _BlockGroups:
             if gathers or not self._unchanged(node, other.position):
                 return False
             for operand in node.instr.args:
-                waits = isinstance(operand, Instr) and self.places.get(operand, -1) >= other.position
+                waits = isinstance(operand, Instr) and self._place_of(operand) >= other.position
                 if waits and operand not in own:
                     return False
         return True
@@ -364,12 +364,15 @@ class _BlockGroups:
     def _can_follow(self, group: Group, other: Group) -> bool:
         """Return whether a group may move down to the position of another."""
         users = (user for root in group.roots for user in self.users.get(root.instr, []) if user is not None)
-        if any(
-            user.op is not ops.dim and group.position <= self.places.get(user, -1) <= other.position for user in users
-        ):
+        if any(user.op is not ops.dim and group.position <= self._place_of(user) <= other.position for user in users):
             return False
         first, last = self._at(group.position), self._at(other.position)
         return not any(self.order.writes_between(first, last, operand) for node in group.nodes for operand in node.read)
+
+    def _place_of(self, instr: Instr) -> int:
+        """Return the position of an instruction, that of its group if it is in one; -1 if it is in another block."""
+        node = self.nodes.get(instr)
+        return self.places.get(instr, -1) if node is None or node.group is None else node.group.position
 
     def _at(self, position: int) -> Instr:
         return self.block.instrs[position]

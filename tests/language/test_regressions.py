@@ -359,3 +359,18 @@ def test_arrays_that_are_not_made():
     df = gradient(of_an_array_that_is_not_made)
     assert df(2.0, True) == (5.0, None)
     assert df(2.0, False) == (1.0, None)
+
+
+def read_by_a_mask(x, mask):
+    a = np.array([0.99, 0.72, 0.09]) * x
+    b = np.array([1.1])
+    c = a[np.array([1])]
+    b[mask] = b[::1][mask]
+    return np.sum(b) + np.sum(c[mask])
+
+
+def test_a_sum_that_waits_for_an_array_that_is_made_later():
+    """The array was made in one loop with the first sum, the second sum before that: an internal error."""
+    value, (slope, _) = value_and_gradient(read_by_a_mask)(2.0, np.array([True]))
+    assert value == pytest.approx(1.1 + 0.72 * 2.0, rel=1e-15)
+    assert slope == 0.72
