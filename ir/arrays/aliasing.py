@@ -2,6 +2,7 @@
 
 %a = getitem %x, %s      %b = getitem %x, %s       the same: made in the same way from the same
 %a = getitem %x, 0       %b = getitem %x, 1        apart: different rows
+%a = getitem %x, 3:      %b = getitem %x, :3       apart
 """
 
 from __future__ import annotations

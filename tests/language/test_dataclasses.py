@@ -332,3 +332,29 @@ def test_wrong_arguments_of_a_constructor():
 
 def test_dicts_as_arguments():
     refused(lambda m: m["a"], {"a": 1.0}, says="`m`.*dict", hint="NamedTuple or a dataclass")
+
+
+@dataclass(frozen=True)
+class Nothing:
+    pass
+
+
+@dataclass(frozen=True)
+class Switch:
+    a: float
+
+    def __bool__(self):
+        return self.a > 2.0
+
+
+def test_truth_values():
+    """Those of tuples were taken: `Nothing()` was false, `Switch(0.0)` true."""
+    assert value_and_gradient(lambda x: x if not Nothing() or not Line(x) else x * x)(1.5) == (2.25, 3.0)
+    with pytest.raises(DifferentiationError, match="the truth value of `Switch`, which defines `__bool__`"):
+        gradient(lambda x: x * x if Switch(x) else x)(1.5)
+
+
+def test_comparisons_in_tuples():
+    assert gradient(lambda x: x * x if (Line(x), 1) == (Line(x), 1) else x)(1.5) == 3.0
+    with pytest.raises(DifferentiationError, match="is a dataclass and no tuple"):
+        gradient(lambda x: x * x if (Line(x),) == (Switch(x),) else x)(1.5)

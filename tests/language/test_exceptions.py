@@ -330,6 +330,31 @@ def calls_a_routine(x):
     return s
 
 
+def inverts_recursively(x, n):
+    return np.linalg.inv(x)[0, 0] if n == 0 else inverts_recursively(x, n - 1) * x[0, 0]
+
+
+def calls_one_that_inverts(x):
+    try:
+        s = inverts_recursively(x, 2)
+    except Exception:
+        s = x[0, 0]
+    return s
+
+
+def looks_up_recursively(d, n, x):
+    return d[7] * x if n == 0 else looks_up_recursively(d, n - 1, x) * x
+
+
+def calls_one_that_looks_up(x):
+    d = {1: x}
+    try:
+        s = looks_up_recursively(d, 2, x)
+    except Exception:
+        s = x
+    return s
+
+
 def of_list(x):
     items = [x[0, 0], x[0, 1]]
     try:
@@ -345,6 +370,8 @@ def of_list(x):
         (catches_one_kind, 1.0, "`except` of one kind of exception is not supported"),
         (adds, np.eye(2), "an operation on arrays or lists in `try` may raise"),
         (calls_a_routine, 2.0, "`recursive`, which stays a function in `try` may raise an exception"),
+        (calls_one_that_inverts, np.eye(2), "`inverts_recursively`, which stays a function in `try` may raise"),
+        (calls_one_that_looks_up, 2.0, "`looks_up_recursively`, which stays a function in `try` may raise"),
         (of_list, np.eye(2), "in `try` may raise an exception by itself"),
     ],
 )

@@ -512,8 +512,8 @@ def a_mask_of_rows(z):
 
 def a_row(z):
     k = np.array([[1, 2, 0], [0, 0, 0]])
-    for i in range(2):
-        k[i][k[i]] = 1
+    for i in range(4):
+        k[i % 2][k[i // 2]] = 1
     return z * k[0, 1]
 
 

@@ -265,7 +265,7 @@ class Lowering(Variables):
         return True
 
     def _check_in_try(self, statement: st.Statement) -> None:
-        """Go to the handler if what follows would divide by zero or miss a key; refuse what else may raise."""
+        """Go to the handler if what follows divides by zero, lacks a key or fails a trial; refuse other failures."""
         if (catching := self.frame.catching()) is None:
             return
         frame, handler = catching

@@ -40,7 +40,7 @@ from zygote_py.frontend.values import (
     shape_of,
     unravel,
 )
-from zygote_py.ir import Const, Instr, Operand, Type, are_apart, is_scalar, ops, same_elements
+from zygote_py.ir import Const, Instr, Operand, Type, are_apart, is_scalar, ops
 from zygote_py.ir.analysis import is_view
 
 _MOST_CONSTANTS = 256  # numbers of an array that a function has as a default
@@ -289,7 +289,7 @@ def check_overlap(at: Emitter, array: Operand, operands: Sequence[Operand]) -> N
 def _check_apart(at: Emitter, array: Operand, index: Sequence[Operand]) -> None:
     """Refuse `k[k] = v` and `m[m[::-1]] = False`, where Numba, unlike NumPy, reads what it has already written.
 
-    A mask may be the array itself. Rows by two numbers are taken to be two rows.
+    A mask may be the array itself, and both may be rows `i` and `i - 1`.
     """
     suspects = [each for each in index if isinstance(each.type, types.Array) and shares_base(array, each)]
     if not suspects:
@@ -305,9 +305,9 @@ def _check_apart(at: Emitter, array: Operand, index: Sequence[Operand]) -> None:
         assert type_ is not None
         target = Instr(ops.getitem, (array, *items), type_)
     for each in suspects:
-        is_same = same_elements(target, each)
         is_mask = isinstance(each.type, types.Array) and each.type.dtype == types.boolean
-        if not are_apart(each, target) and (not _has_same_steps(target, each) or (is_same and not is_mask)):
+        is_known = _has_same_steps(target, each) and (is_mask or _are_next_rows(target, each))
+        if not (is_known or are_apart(each, target)):
             raise at.refuse(
                 "this writes to an array by an index that is a part of it",
                 "use a copy as the index: `k[k.copy()] = v`",
@@ -324,6 +324,29 @@ def _has_same_steps(one: Operand, other: Operand) -> bool:
     """Return whether two views of one array have the same elements at the same positions, or none in common."""
     steps, others = _viewed(one)[1], _viewed(other)[1]
     return len(steps) == len(others) and all(map(_is_same_step, steps, others))
+
+
+def _are_next_rows(one: Operand, other: Operand) -> bool:
+    """Return whether two views with the same steps are those of a row `i` and a row `i + k`, or within these."""
+    pairs = (
+        (_place_of(a), _place_of(b))
+        for step, step_of_other in zip(_viewed(one)[1], _viewed(other)[1], strict=True)
+        for a, b in zip(step.args[1:], step_of_other.args[1:], strict=True)
+    )
+    return any(
+        base == base_of_other and place != place_of_other for (base, place), (base_of_other, place_of_other) in pairs
+    )
+
+
+def _place_of(index: Operand) -> tuple[Operand, int]:
+    """Return `i, k` for an index `i + k`."""
+    match index:
+        case Instr(op=operator.add, args=(base, Const(int(k)))):
+            return base, k
+        case Instr(op=operator.sub, args=(base, Const(int(k)))):
+            return base, -k
+        case _:
+            return index, 0
 
 
 def _viewed(operand: Operand) -> tuple[Operand, list[Instr]]:

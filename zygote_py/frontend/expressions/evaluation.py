@@ -172,7 +172,7 @@ def scalar(at: Emitter, op: ops.Op, operands: list[Operand], type_: Type) -> Ope
 
 def _operate_on_tuples(at: Emitter, op: ops.Op, args: list[LoweredValue], type_: Type) -> LoweredValue:
     if op is operator.not_:
-        return LoweredValue(type_, (Const(not tuples.holds(args[0]), types.boolean),))
+        return LoweredValue(type_, (Const(not tuples.holds(at, args[0]), types.boolean),))
     for arg in args:
         tuples.refuse_sequence(at, arg)
     if op is operator.add and len(args) == 2:
@@ -193,8 +193,9 @@ def _not(at: Emitter, operand: Operand) -> Operand:
 
 def _equal(at: Emitter, a: LoweredValue, b: LoweredValue) -> Operand:
     """Return whether two values are equal, component by component."""
-    if numba_adapter.is_closure(a.type) or numba_adapter.is_closure(b.type):
-        raise at.refuse("a comparison of functions is not supported", "compare what they return")
+    if not tuples.are_of_one_class(a, b):
+        for each in (a, b):
+            tuples.refuse_sequence(at, each)
     if is_tuple(a.type) and is_tuple(b.type):
         if len(components(a)) != len(components(b)):
             return Const(False, types.boolean)

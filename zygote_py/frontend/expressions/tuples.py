@@ -18,7 +18,7 @@ def call(at: Emitter, callee: object, args: list[LoweredValue], type_: Type) -> 
     first, own = args[0], plain(type_)
     parts = components(first)
     if callee is builtins.bool:
-        return LoweredValue(own, (Const(holds(first), own),))
+        return LoweredValue(own, (Const(holds(at, first), own),))
     refuse_sequence(at, first)
     match callee:
         case builtins.len:
@@ -34,9 +34,23 @@ def call(at: Emitter, callee: object, args: list[LoweredValue], type_: Type) -> 
     return None
 
 
-def holds(value: LoweredValue) -> bool:
-    """Return the truth value of a tuple, a dataclass or an inner function."""
-    return isinstance(value.type, numba_adapter.FieldsType) or bool(components(value))
+def holds(at: Emitter, value: LoweredValue) -> bool:
+    """Return the truth value of a tuple, an inner function, or a dataclass that does not define it."""
+    own = value.type
+    if isinstance(own, numba_adapter.DataclassType):
+        defined = next((name for name in ("__bool__", "__len__") if hasattr(own.instance_class, name)), None)
+        if defined is not None:
+            message = f"the truth value of `{own.instance_class.__name__}`, which defines `{defined}`, is not supported"
+            raise at.refuse(message, "write the condition with its fields")
+    return isinstance(own, numba_adapter.FieldsType) or bool(components(value))
+
+
+def are_of_one_class(a: LoweredValue, b: LoweredValue) -> bool:
+    """Return whether two values are of one dataclass, and equal if their fields are."""
+    own, other = a.type, b.type
+    if not (isinstance(own, numba_adapter.DataclassType) and isinstance(other, numba_adapter.DataclassType)):
+        return False
+    return own.instance_class is other.instance_class and own.instance_class.__dataclass_params__.eq
 
 
 def refuse_sequence(at: Emitter, value: LoweredValue) -> None:

@@ -158,9 +158,10 @@ def _is_safe(function: st.TypedFunction, seen: set[st.TypedFunction]) -> bool:
                             return False
                         continue
             try:
-                if divisor(statement, function.types, {}, function.options) is not None:
-                    return False
+                tested = divisor(statement, function.types, {}, function.options)
             except Exception:  # it may raise
+                return False
+            if tested or key_needed(statement, function.types) or trial_of(statement, function.types):
                 return False
     return True
 

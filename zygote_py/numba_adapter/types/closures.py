@@ -121,7 +121,8 @@ def _united(context: Any, one: Type, other: Type, maker: ClosureConstructor) -> 
         found: Any = types.Optional(kinds.pop())
     else:
         found = context.unify_pairs(one, other)
-        if found is None or not all(isinstance(each, _CONVERTED) for each in _leaves(found)):
+        shared = {*_leaves(one)} & {*_leaves(other)}
+        if found is None or not all(isinstance(each, _CONVERTED) or each in shared for each in _leaves(found)):
             return None
     return None if _holds(found, maker) else found
 
