@@ -19,6 +19,10 @@ def in_turn(fs, x):
     return x
 
 
+def square(v):
+    return v * v
+
+
 def square_times(w):
     def g(v):
         return v * v * w
@@ -190,7 +194,6 @@ def function_and_derivative(x, n):
     ],
 )
 def test_derivatives_stay_derivatives(f, value, slope):
-    """The last one was taken for the function itself."""
     found, (gradient_found, _) = value_and_gradient(f)(1.3, 2)
     assert found == pytest.approx(value, rel=1e-14)
     assert gradient_found == pytest.approx(slope, rel=1e-14)
@@ -255,7 +258,7 @@ def truth_of_a_function(x, n):
     def power(v, m):
         return v if m <= 0 else v * power(v, m - 1)
 
-    d = gradient(square_times(1.0))
+    d = gradient(square)
     if not d:
         return x
     return power(x, n) * d(x) if power else x

@@ -13,101 +13,30 @@ from typing import Any
 
 import numpy as np
 
+from zygote_py.base import execute
 from zygote_py.ir import helper
 
-
-def fails_cholesky(a: Any) -> bool:
-    """Return whether `np.linalg.cholesky(a)` raises."""
+_TEXT = '''def fails_{name}({parameters}):
+    """Return whether `np.linalg.{name}` raises."""
     try:
-        np.linalg.cholesky(a)
+        np.linalg.{name}({parameters})
     except Exception:
         return True
     return False
+'''
 
 
-def fails_det(a: Any) -> bool:
-    """Return whether `np.linalg.det(a)` raises."""
-    try:
-        np.linalg.det(a)
-    except Exception:
-        return True
-    return False
+def _trial(name: str, count: int) -> Callable[..., bool]:
+    """Return the helper that tells whether a function of `np.linalg` raises for its first arguments."""
+    scope: dict[str, Any] = {"np": np, "__name__": __name__}
+    execute(_TEXT.format(name=name, parameters=", ".join("ab"[:count])), f"<zygote_py fails_{name}>", scope)
+    made: Callable[..., bool] = scope[f"fails_{name}"]
+    return helper(made)
 
 
-def fails_eigh(a: Any) -> bool:
-    """Return whether `np.linalg.eigh(a)` raises."""
-    try:
-        np.linalg.eigh(a)
-    except Exception:
-        return True
-    return False
-
-
-def fails_eigvalsh(a: Any) -> bool:
-    """Return whether `np.linalg.eigvalsh(a)` raises."""
-    try:
-        np.linalg.eigvalsh(a)
-    except Exception:
-        return True
-    return False
-
-
-def fails_inv(a: Any) -> bool:
-    """Return whether `np.linalg.inv(a)` raises."""
-    try:
-        np.linalg.inv(a)
-    except Exception:
-        return True
-    return False
-
-
-def fails_lstsq(a: Any, b: Any) -> bool:
-    """Return whether `np.linalg.lstsq(a, b)` raises."""
-    try:
-        np.linalg.lstsq(a, b)
-    except Exception:
-        return True
-    return False
-
-
-def fails_pinv(a: Any) -> bool:
-    """Return whether `np.linalg.pinv(a)` raises."""
-    try:
-        np.linalg.pinv(a)
-    except Exception:
-        return True
-    return False
-
-
-def fails_solve(a: Any, b: Any) -> bool:
-    """Return whether `np.linalg.solve(a, b)` raises."""
-    try:
-        np.linalg.solve(a, b)
-    except Exception:
-        return True
-    return False
-
-
-def fails_svd(a: Any) -> bool:
-    """Return whether `np.linalg.svd(a)` raises."""
-    try:
-        np.linalg.svd(a)
-    except Exception:
-        return True
-    return False
-
-
+_ARGUMENTS = {"lstsq": 2, "solve": 2}  # that decide it; of the others one
 # By the function that is called: the trial, and how many of the arguments it takes.
 TRIALS: dict[Any, tuple[Callable[..., bool], int]] = {
-    np.linalg.cholesky: (fails_cholesky, 1),
-    np.linalg.det: (fails_det, 1),
-    np.linalg.eigh: (fails_eigh, 1),
-    np.linalg.eigvalsh: (fails_eigvalsh, 1),
-    np.linalg.inv: (fails_inv, 1),
-    np.linalg.lstsq: (fails_lstsq, 2),
-    np.linalg.pinv: (fails_pinv, 1),
-    np.linalg.solve: (fails_solve, 2),
-    np.linalg.svd: (fails_svd, 1),
+    getattr(np.linalg, name): (_trial(name, count := _ARGUMENTS.get(name, 1)), count)
+    for name in ("cholesky", "det", "eigh", "eigvalsh", "inv", "lstsq", "pinv", "solve", "svd")
 }
-for trial, _ in TRIALS.values():
-    helper(trial)
